@@ -556,17 +556,17 @@ def compound_strength(*, alphas, beta, n, V_0=0.0, lam=1.0):
 
 
 def blocking_strength(*, a, c, x, beta, m, n, lam=1.0):
-    """Response to x after m trials of cue a, then n of compound c (Kamin 1968), vectors (K,).
+    """Response to x after m trials of cue a, then n of compound c (Kamin 1968), vectors (..., K).
 
     V_A = lam [1 - (1 - beta a.a)^m], and
     V_X = (x.a / a.a) V_A + (x.c / c.c) (lam - (c.a / a.a) V_A) [1 - (1 - beta c.c)^n]:
     any salience, similarity and scaling of the compound. One-hot cues: compound_strength.
     """
-    a, c, x = (np.asarray(vector, dtype=float) for vector in (a, c, x))
-    V_A = acquisition_strength(alpha=a @ a, beta=beta, n=m, lam=lam)
-    gap = lam - (c @ a) / (a @ a) * V_A
-    return (x @ a) / (a @ a) * V_A + (x @ c) / (c @ c) * acquisition_strength(
-        alpha=c @ c, beta=beta, n=n, lam=gap)
+    aa, ca, cc, xa, xc = (np.sum(np.multiply(*pair), axis=-1)
+                          for pair in ((a, a), (c, a), (c, c), (x, a), (x, c)))
+    V_A = acquisition_strength(alpha=aa, beta=beta, n=m, lam=lam)
+    learned = acquisition_strength(alpha=cc, beta=beta, n=n, lam=lam - ca / aa * V_A)
+    return xa / aa * V_A + xc / cc * learned
 
 
 def equilibrium_strength(cues, outcomes):
