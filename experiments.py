@@ -413,8 +413,8 @@ def blocking(*, seed=0, device="cpu", betas=(0.05, 0.1, 0.2, 0.3, 0.5), m=20, n=
               within=(0.707, 0.70711)),
         claim("similar cues: the index leaves [0, 1]; cosine -.5, 20 compound trials", "beyond",
               generalised[0], above=1.0),
-        claim("... cosine .6, one compound trial at rate .05 (X responds by generalisation from A)", "beyond",
-              generalised[1], below=0.0)]
+        claim("... cosine .6, one compound trial at rate .05 (X responds by generalisation)",
+              "beyond", generalised[1], below=0.0)]
     return Result({"betas": np.array(betas), "blocks": blocks, "closed": closed,
                    "simulated": simulated, "errors": errors, "pretraining": pretraining,
                    "index": index, "V_A": V_A}, claims)
