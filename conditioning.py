@@ -112,7 +112,7 @@ def _parallel(queries, keys, values, writes, decay, error_correcting, state):
     W_T = G_T W_0 + (w times the decays after it)^T E
 
     E is the sequence of prediction errors: DeltaNet is linear attention whose values are the
-    prediction errors (the UT transform of Yang et al. 2024, sec. 3.2, written with errors).
+    prediction errors (the UT transform of Yang et al. 2024, written with errors).
     """
     xp = array_module(keys)
     since_start, since_write = xp.cumprod(decay, axis=-2), decay_between(decay)
@@ -191,7 +191,7 @@ def frozen(test, *, beta, decay=1.0):
 
 
 def linear_attention(queries, keys, values, *, beta=1.0, **options):
-    """Unnormalised linear attention = Hebbian contiguity (Katharopoulos et al. 2020, eq. 16-18).
+    """Unnormalised linear attention = Hebbian contiguity (Katharopoulos et al. 2020, sec. 3.4).
 
     W <- W + beta k v^T. Departures: no feature map, no normaliser. Shapes and options (state,
     form, chunk) as in `attention`, which it is at decay 1 without error correction.
@@ -200,7 +200,7 @@ def linear_attention(queries, keys, values, *, beta=1.0, **options):
 
 
 def retention(queries, keys, values, *, decay, beta=1.0, **options):
-    """RetNet, and Mamba-2's recurrence = contiguity that fades (Sun et al. 2023, eq. 5).
+    """RetNet, and Mamba-2's recurrence = contiguity that fades (Sun et al. 2023, sec. 2.1).
 
     W <- decay W + beta k v^T. With one decay a token and feature it is GLA (Yang et al. 2023).
     Departures: no rotation of the keys, no group norm. Shapes and options as in `attention`.
@@ -209,7 +209,7 @@ def retention(queries, keys, values, *, decay, beta=1.0, **options):
 
 
 def deltanet(queries, keys, values, *, beta, **options):
-    """DeltaNet = Rescorla-Wagner (Schlag et al. 2021, eq. 23-25; Yang et al. 2024, eq. 4).
+    """DeltaNet = Rescorla-Wagner (Schlag et al. 2021, sec. 4.2; Yang et al. 2024).
 
     W <- W + beta k (v - W^T k)^T; keys of length 1 and beta in (0, 2) are stable. Departure: keys
     are not normalised here. Shapes and options as in `attention`.
@@ -218,7 +218,7 @@ def deltanet(queries, keys, values, *, beta, **options):
 
 
 def gated_deltanet(queries, keys, values, *, beta, decay, **options):
-    """Gated DeltaNet = Rescorla-Wagner with forgetting (Yang et al. 2025, eq. 10).
+    """Gated DeltaNet = Rescorla-Wagner with forgetting (Yang et al. 2025, sec. 3).
 
     W' = decay W, W <- W' + beta k (v - W'^T k)^T. With one decay a token and feature it is KDA
     (Kimi team 2025). Shapes and options as in `attention`.

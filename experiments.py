@@ -753,10 +753,12 @@ def token_rates(rng, xp, layers, histories=64, T=20, K=6, D=3):
     return rates
 
 
-def group_difference(xp, name, *, beta, eta, alpha, trials=None, rule=rules.pearce_hall):
+def group_difference(xp, name, *, beta, eta, alpha, trials=None, rule=rules.pearce_hall,
+                     layer=False):
     """Control less experimental response (...) in a design of ASSOCIABILITY_DESIGNS.
 
     beta, eta, alpha (...): one value a setting; `trials` replaces the number of the first phase.
+    layer: through PH-attention in place of the rule (the test is the last token).
     """
     *texts, us = ASSOCIABILITY_DESIGNS[name]
     texts = [text if trials is None else re.sub(r"^\d+", str(trials), text) for text in texts]
@@ -771,9 +773,14 @@ def group_difference(xp, name, *, beta, eta, alpha, trials=None, rule=rules.pear
             rates["eta"] = xp.asarray(eta)[..., None]
             state = rules.initial_state(rule, cues, outcomes,
                                         associability=xp.asarray(alpha)[..., None])
-        predictions, _ = learn(rule, cues, outcomes, state=state, test=xp.asarray(arrays.test),
-                               **rates)
-        responses.append(host(predictions)[..., -1, 0])
+        test = xp.asarray(arrays.test)
+        if layer:
+            held = conditioning.frozen(xp.broadcast_to(test, cues.shape[:-1]), **rates)["beta"]
+            answers, _ = conditioning.ph_attention(cues, cues, outcomes, beta=held,
+                                                   eta=rates["eta"], state=state)
+        else:
+            answers, _ = learn(rule, cues, outcomes, state=state, test=test, **rates)
+        responses.append(host(answers)[..., -1, 0])
     return responses[1] - responses[0]
 
 
@@ -791,6 +798,7 @@ def associability(*, seed=0, device="cpu", beta=0.25, eta=0.3, alpha=1.0, orders
                                  ("Hall-Pearce transfer", "the opposite", {"below": -EFFECT})):
         sweep[name] = np.array([group_difference(xp, name, trials=trials, **grid)
                                 for trials in exposures])
+        twin = group_difference(xp, name, trials=exposures[-1], layer=True, **grid)
         claims += [
             claim(f"{name}: Pearce-Hall, control less experimental (beta {beta}, eta {eta}, "
                   f"alpha_0 {alpha})", "A9", group_difference(xp, name, **setting), above=0.05),
@@ -799,7 +807,9 @@ def associability(*, seed=0, device="cpu", beta=0.25, eta=0.3, alpha=1.0, orders
             claim(f"... share of {sweep[name].size} settings with an effect above {EFFECT} (rates "
                   f"{betas[0]}-{betas[-1]}, eta {etas[0]}-{etas[-1]}, alpha_0 {alphas[0]}-"
                   f"{alphas[-1]}, {exposures[0]}-{exposures[-1]} exposures)", "A9",
-                  np.mean(sweep[name] > EFFECT), above=0.5)]
+                  np.mean(sweep[name] > EFFECT), above=0.5),
+            claim("... PH-attention gives the same, largest difference over the settings", "A9",
+                  np.max(abs(twin - sweep[name][-1])), below=1e-12)]
 
     gates = {
         "DeltaNet, gate from the token": lambda q, k, v, gate: conditioning.deltanet(
