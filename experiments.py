@@ -775,7 +775,8 @@ def group_difference(xp, name, *, beta, eta, alpha, trials=None, rule=rules.pear
                                         associability=xp.asarray(alpha)[..., None])
         test = xp.asarray(arrays.test)
         if layer:
-            held = conditioning.frozen(xp.broadcast_to(test, cues.shape[:-1]), **rates)["beta"]
+            held = conditioning.frozen(xp.broadcast_to(test, cues.shape[:-1]),
+                                       beta=rates["beta"])["beta"]
             answers, _ = conditioning.ph_attention(cues, cues, outcomes, beta=held,
                                                    eta=rates["eta"], state=state)
         else:
