@@ -1008,7 +1008,7 @@ def staging_folder(out):
 
 
 def save_results(finished, out, staging, *, seed, device):
-    """Write arrays, figures and claims aside, then move them into place, claims.json last.
+    """Write arrays, figures and claims aside, then move them into place.
 
     Only the results of the experiments in `finished` are replaced.
     """
@@ -1030,8 +1030,27 @@ def save_results(finished, out, staging, *, seed, device):
                      "matplotlib": matplotlib.__version__}}
     (staging / "claims.json").write_text(json.dumps(content, indent=1, default=str),
                                          encoding="utf-8")
-    for path in sorted(staging.iterdir(), key=lambda path: path.name == "claims.json"):
-        os.replace(path, Path(out) / path.name)
+    move_into_place(staging, Path(out))
+
+
+def move_into_place(staging, out):
+    """Replace the files in `out` by those in `staging`: all of them, or none if one fails."""
+    files = sorted(staging.iterdir(), key=lambda path: path.name == "claims.json")
+    earlier = staging / "earlier"
+    earlier.mkdir()
+    try:
+        for path in files:
+            if (out / path.name).exists():
+                shutil.copy2(out / path.name, earlier / path.name)
+        for path in files:
+            os.replace(path, out / path.name)
+    except BaseException:
+        for path in files:
+            if (earlier / path.name).exists():
+                os.replace(earlier / path.name, out / path.name)
+            elif not path.exists():
+                (out / path.name).unlink(missing_ok=True)
+        raise
 
 
 # --------------------------------------------------------------------------------- command line

@@ -1094,6 +1094,22 @@ def test_a_run_that_breaks_off_leaves_earlier_results(tmp_path, monkeypatch, cap
     assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("blocked", ["blocking.npz", "claims.json", "minibatch.png"])
+def test_results_are_replaced_all_or_none(tmp_path, monkeypatch, blocked):
+    out = str(tmp_path)
+    assert experiments.main(["minibatch", "--out", out]) == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    replace = os.replace
+
+    def refusing(source, target):
+        if Path(target).name == blocked and "earlier" not in Path(source).parts:
+            raise OSError(5, "Input/output error")
+        replace(source, target)
+    monkeypatch.setattr(experiments.os, "replace", refusing)
+    assert experiments.main(["blocking", "minibatch", "--quick", "--seed", "5", "--out", out]) == 2
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
 def test_results_that_are_not_ours_are_not_overwritten(tmp_path, capsys):
     for content in ("not json", "[]", '{"claims": 1, "parameters": {}}'):
         (tmp_path / "claims.json").write_text(content)
