@@ -326,6 +326,14 @@ def test_associability_outside_the_bounds_is_kept_by_absent_features():
     assert_array_equal(after.associability, [1.0, 3.0])
 
 
+def test_recall_of_one_cue_and_of_many():
+    memory = np.arange(12.0).reshape(2, 3, 2)
+    cues = np.arange(24.0).reshape(2, 4, 3)
+    many, one = rules.recall(memory, cues), rules.recall(memory, cues[:, 0])
+    assert_allclose(many, np.einsum("btk,bkd->btd", cues, memory), **CLOSE)
+    assert_allclose(one, many[:, 0], **CLOSE)
+
+
 def test_huge_and_tiny_outcomes():
     for size in (1e-200, 1e200):
         cues, outcomes = np.ones((3, 1)), np.full((3, 2), size)
@@ -1071,43 +1079,57 @@ def test_the_list_names_every_experiment(capsys):
     assert all(re.search(f"^{name} ", listed, re.MULTILINE) for name in experiments.EXPERIMENTS)
 
 
+@pytest.fixture
+def small(monkeypatch):
+    """Two experiments that take no time, `first` and `second`, whose arrays are their seed."""
+    for name in ("first", "second"):
+        def function(*, seed=0, device="cpu"):
+            """Takes no time."""
+            return experiments.Result({"seed": np.array(seed)}, [
+                experiments.claim("zero is below one", "P1", 0, below=1)])
+        monkeypatch.setitem(experiments.EXPERIMENTS, name,
+                            experiments.Experiment(function, {}, True))
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
 @pytest.mark.parametrize("failure, status", [
     (KeyboardInterrupt(), 130), (OSError(28, "No space left on device"), 2)])
 @pytest.mark.parametrize("moment", ["run", "save"])
 def test_a_run_that_breaks_off_leaves_earlier_results(tmp_path, monkeypatch, capsys, failure,
-                                                      status, moment):
+                                                      status, moment, small):
     out = str(tmp_path)
-    assert experiments.main(["minibatch", "--out", out]) == 0
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert experiments.main(["first", "second", "--out", out]) == 0
+    before = contents(tmp_path)
 
     def broken(*_, **__):
         raise failure
     if moment == "run":
-        entry = experiments.EXPERIMENTS["minibatch"]
         broken.__doc__ = "Breaks off."
-        monkeypatch.setitem(experiments.EXPERIMENTS, "minibatch", entry._replace(function=broken))
+        monkeypatch.setitem(experiments.EXPERIMENTS, "second",
+                            experiments.Experiment(broken, {}, True))
     else:
         monkeypatch.setattr(experiments.json, "dumps", broken)
-    assert experiments.main(["blocking", "minibatch", "--quick", "--seed", "5", "--out",
-                             out]) == status
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert experiments.main(["first", "second", "--seed", "5", "--out", out]) == status
+    assert contents(tmp_path) == before
     assert "Traceback" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("blocked", ["blocking.npz", "claims.json", "minibatch.png"])
-def test_results_are_replaced_all_or_none(tmp_path, monkeypatch, blocked):
+@pytest.mark.parametrize("blocked", ["first.npz", "second.npz", "claims.json"])
+def test_results_are_replaced_all_or_none(tmp_path, monkeypatch, blocked, small):
     out = str(tmp_path)
-    assert experiments.main(["minibatch", "--out", out]) == 0
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    replace = os.replace
+    assert experiments.main(["second", "--out", out]) == 0
+    before, replace = contents(tmp_path), os.replace
 
     def refusing(source, target):
         if Path(target).name == blocked and "earlier" not in Path(source).parts:
             raise OSError(5, "Input/output error")
         replace(source, target)
     monkeypatch.setattr(experiments.os, "replace", refusing)
-    assert experiments.main(["blocking", "minibatch", "--quick", "--seed", "5", "--out", out]) == 2
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert experiments.main(["first", "second", "--seed", "5", "--out", out]) == 2
+    assert contents(tmp_path) == before
 
 
 def test_results_that_are_not_ours_are_not_overwritten(tmp_path, capsys):
