@@ -65,8 +65,10 @@ HAND = [
     ("rescorla_wagner", {"beta": 0.1, "decay": 0.5}, {}, [0.25 + 0.3, -0.125 + 0.6], None),
     ("oja", {"beta": 0.1}, {}, [0.5 + 0.1 * (3 - 4.5), -0.25 + 0.1 * (6 + 2.25)], None),
     # own errors 2.5 and 3.5; the others' errors 3.5 and 2.5: alpha moves by theta x^2 (+-1)
-    ("mackintosh", {"beta": 0.1, "theta": 0.1}, {"associability": 0.5},
-     [0.5 + 0.05 * 2.5, -0.25 + 0.1 * 3.5], [0.6, 0.1]),
+    ("mackintosh", {"beta": 0.1, "theta": 0.05}, {"associability": 0.5},
+     [0.5 + 0.05 * 2.5, -0.25 + 0.1 * 3.5], [0.55, 0.3]),
+    ("mackintosh", {"beta": 0.1, "theta": 0.2}, {"associability": 0.9},
+     [0.5 + 0.09 * 2.5, -0.25 + 0.18 * 3.5], [1.0, 0.1]),
     # alpha moves by eta x^2 (3 - 0.5), here without a clip in reach
     ("pearce_hall", {"beta": 0.1, "eta": 0.1, "bounds": (0, 9)}, {"associability": 0.5},
      [0.5 + 0.05 * 3, -0.25 + 0.1 * 3], [0.75, 1.5]),
@@ -105,6 +107,28 @@ def test_one_trial_of_pearce_kaye_hall_by_hand():
     assert_allclose(down.excitation, state.excitation, **CLOSE)
     assert_allclose(down.inhibition[:, 0], [0.2 * 0.25 * 0.5, 0.25 + 0.2 * 0.5 * 0.5], **CLOSE)
     assert_allclose(down.associability, [0.5, 0.5], **CLOSE)
+
+
+def test_a_predicted_outcome_teaches_pearce_kaye_hall_nothing():
+    state = rules.ExcitationInhibitionState(np.ones((1, 1)), np.zeros((1, 1)), np.ones(1))
+    after = rules.pearce_kaye_hall(state, np.ones(1), np.ones(1), beta_excitatory=0.5,
+                                   beta_inhibitory=0.5, eta=0.25)
+    assert_array_equal(after.excitation, state.excitation)
+    assert_array_equal(after.inhibition, state.inhibition)
+    assert_array_equal(after.associability, [0.75])
+
+
+def test_rules_start_at_one_unless_told_otherwise():
+    cues, outcomes = np.ones((1, 2)), np.ones((1, 1))
+    for name in ("mackintosh", "pearce_hall", "pearce_kaye_hall"):
+        state = initial_state(rules.RULES[name], cues, outcomes)
+        assert_array_equal(state.associability, [1.0, 1.0])
+        assert_array_equal(memory_of(state), np.zeros((2, 1)))
+    assert_array_equal(initial_state(rules.kalman, cues, outcomes).covariance, np.eye(2))
+    scaled = initial_state(rules.kalman, cues, outcomes, prior=np.array([2.0, 3.0]))
+    assert_array_equal(scaled.covariance, np.diag([2.0, 3.0]))
+    _, after = learn(rules.kalman, cues[:, :1], outcomes)  # gain 1 / (1 + noise), noise 1
+    assert_allclose(after.memory, [[0.5]], **CLOSE)
 
 
 def compounds(*phases):
