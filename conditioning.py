@@ -52,11 +52,16 @@ def attention(queries, keys, values, *, beta=1.0, decay=1.0, error_correcting=Fa
     if isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1:
         raise ValueError(f"chunk must be a whole number of tokens, at least 1, got {chunk!r}")
     xp, queries, keys, values, state = _tokens(queries, keys, values, state)
-    writes, decay = per_feature("beta", beta, keys) * keys, _decay_array(decay, keys)
-    batch = np.broadcast_shapes(*(a.shape[:-2] for a in (queries, values, state, writes, decay)))
-    T, arrays = keys.shape[-2], (queries, keys, values, writes, decay)
+    fades = not (isinstance(decay, int | float) and decay == 1)
+    beta, decay = per_feature("beta", beta, keys), _decay_array(decay, keys)
+    batch = np.broadcast_shapes(*(getattr(array, "shape", ())[:-2] for array in (
+        queries, keys, values, state, beta, decay)))
     state = xp.broadcast_to(state, batch + state.shape[-2:])
-    step = {"recurrent": max(T, 1), "parallel": max(T, 1), "chunkwise": chunk}[form]
+    if form == "chunkwise" and decay.shape[-1] == 1:
+        return _chunkwise(queries, keys, values, beta, decay if fades else None, error_correcting,
+                          state, chunk)
+    T, arrays = keys.shape[-2], (queries, keys, values, beta * keys, decay)
+    step = chunk if form == "chunkwise" else max(T, 1)
     one_chunk = _recurrent if form == "recurrent" else _parallel
     outputs = [xp.zeros(batch + (0, values.shape[-1]), dtype=keys.dtype)]
     for start in range(0, T, step):
@@ -599,3 +604,69 @@ def minibatch_blocking(*, beta, m, batch_size):
     m trials of A+ (m a multiple of B) before AX+; B = 1 is Rescorla-Wagner, B = m and more Hebb.
     """
     return (1 - beta) ** (m / batch_size)
+
+
+# --------------------------------------------------------------- the chunkwise form, made fast
+
+SEGMENT = 4  # chunks whose matrices are made together: few, so that they stay in the cache
+
+
+def _chunkwise(queries, keys, values, beta, decay, error_correcting, state, chunk):
+    """`_parallel` inside each chunk and the recurrence between chunks, in few dense products.
+
+    S is the memory that enters a chunk of C tokens, g_t the product of its decays up to t, B_ts of
+    those after s up to t (0 for s > t). With one beta a token, `_parallel` says of the chunk
+
+        A = (K K^T * B) diag(beta),   A' = (Q K^T * B) diag(beta),   T = (I + stril A)^-1,
+        E = T (V - g*K S),   O = g*Q S + A' E,   S_next = g_C S + (beta*B_C*K)^T E.
+
+    What does not wait for S is made for SEGMENT chunks at once: [K; Q] K^T in one product, T row by
+    row as in `unit_lower_solve`, and M = [diag(beta*B_C) T; A' T]. Then come, chunk after chunk,
+
+        P = g*[K; Q] S,  Y = M (V - P_top),  O = P_bottom + Y_bottom,  S_next = g_C S + K^T Y_top.
+
+    Without error correction T = I, and P_top is left out. One beta a feature moves into the keys of
+    the writes. decay (..., T, 1), or None where nothing decays. Tokens left over at the end are a
+    chunk of their own. Time and memory are linear in T.
+    """
+    xp, T, writes = array_module(keys), keys.shape[-2], keys
+    if not isinstance(beta, float) and beta.shape[-1] > 1:
+        writes, beta = beta * keys, 1.0
+    keys, queries = xp.broadcast_arrays(keys, queries)
+    outputs = xp.empty(state.shape[:-2] + (T, values.shape[-1]), dtype=keys.dtype)
+    whole = T - T % chunk
+    segments = [(start, min(start + SEGMENT * chunk, whole), chunk)
+                for start in range(0, whole, SEGMENT * chunk)]
+    for start, stop, C in segments + [(whole, T, T - whole)] * (whole < T):
+        K, Q, V, W = (_in_chunks(a, start, stop, C) for a in (keys, queries, values, writes))
+        rows, W_T = xp.concatenate([K, Q], axis=-2), xp.ascontiguousarray(xp.swapaxes(W, -1, -2))
+        scores, identity = rows @ W_T, xp.eye(C, dtype=keys.dtype)
+        weights = xp.tril(xp.ones((C, C), dtype=keys.dtype))
+        if decay is not None:
+            kept = _in_chunks(decay, start, stop, C)
+            weights = xp.zeros(kept.shape[:-1] + (C,), dtype=keys.dtype) + identity
+            for t in range(1, C):
+                weights[..., t, :t] = kept[..., t, :] * weights[..., t - 1, :t]
+            g = xp.cumprod(kept, axis=-2)
+            rows = rows * xp.concatenate([g, g], axis=-2)
+        weights = weights * (beta if isinstance(beta, float) else
+                             xp.swapaxes(_in_chunks(beta, start, stop, C), -1, -2))
+        A, A_read = scores[..., :C, :] * weights, scores[..., C:, :] * weights
+        solved = xp.zeros_like(A) + identity
+        for t in range(1, C if error_correcting else 0):
+            solved[..., t:t + 1, :t] = -(A[..., t:t + 1, :t] @ solved[..., :t, :t])
+        M = xp.concatenate([weights[..., -1, :, None] * solved, A_read @ solved], axis=-2)
+        for i in range((stop - start) // C):
+            P = rows[..., i, 0 if error_correcting else C:, :] @ state
+            errors = V[..., i, :, :] - P[..., :C, :] if error_correcting else V[..., i, :, :]
+            Y = M[..., i, :, :] @ errors
+            outputs[..., start + i * C:start + (i + 1) * C, :] = P[..., -C:, :] + Y[..., C:, :]
+            state = state if decay is None else g[..., i, -1:, :] * state
+            state = state + W_T[..., i, :, :] @ Y[..., :C, :]
+    return outputs, state
+
+
+def _in_chunks(array, start, stop, chunk):
+    """Tokens start to stop of (..., T, F) in chunks: (..., chunks, chunk, F)."""
+    part = array[..., start:stop, :]
+    return part.reshape(part.shape[:-2] + ((stop - start) // chunk, chunk, part.shape[-1]))
