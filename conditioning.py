@@ -117,7 +117,7 @@ def _parallel(queries, keys, values, writes, decay, error_correcting, state):
     W_T = G_T W_0 + (w times the decays after it)^T E
 
     E is the sequence of prediction errors: DeltaNet is linear attention whose values are the
-    prediction errors (the UT transform of Yang et al. 2024, sec. 3.2, written with errors).
+    prediction errors (the UT transform of Yang et al. 2024, written with errors).
     """
     xp = array_module(keys)
     since_start, since_write = xp.cumprod(decay, axis=-2), decay_between(decay)
@@ -196,7 +196,7 @@ def frozen(test, *, beta, decay=1.0):
 
 
 def linear_attention(queries, keys, values, *, beta=1.0, **options):
-    """Unnormalised linear attention = Hebbian contiguity (Katharopoulos et al. 2020, eq. 16-18).
+    """Unnormalised linear attention = Hebbian contiguity (Katharopoulos et al. 2020, sec. 3.4).
 
     W <- W + beta k v^T. Departures: no feature map, no normaliser. Shapes and options (state,
     form, chunk) as in `attention`, which it is at decay 1 without error correction.
@@ -205,7 +205,7 @@ def linear_attention(queries, keys, values, *, beta=1.0, **options):
 
 
 def retention(queries, keys, values, *, decay, beta=1.0, **options):
-    """RetNet, and Mamba-2's recurrence = contiguity that fades (Sun et al. 2023, eq. 5).
+    """RetNet, and Mamba-2's recurrence = contiguity that fades (Sun et al. 2023, sec. 2.1).
 
     W <- decay W + beta k v^T. With one decay a token and feature it is GLA (Yang et al. 2023).
     Departures: no rotation of the keys, no group norm. Shapes and options as in `attention`.
@@ -214,7 +214,7 @@ def retention(queries, keys, values, *, decay, beta=1.0, **options):
 
 
 def deltanet(queries, keys, values, *, beta, **options):
-    """DeltaNet = Rescorla-Wagner (Schlag et al. 2021, eq. 23-25; Yang et al. 2024, eq. 4).
+    """DeltaNet = Rescorla-Wagner (Schlag et al. 2021, sec. 4.2; Yang et al. 2024).
 
     W <- W + beta k (v - W^T k)^T; keys of length 1 and beta in (0, 2) are stable. Departure: keys
     are not normalised here. Shapes and options as in `attention`.
@@ -223,7 +223,7 @@ def deltanet(queries, keys, values, *, beta, **options):
 
 
 def gated_deltanet(queries, keys, values, *, beta, decay, **options):
-    """Gated DeltaNet = Rescorla-Wagner with forgetting (Yang et al. 2025, eq. 10).
+    """Gated DeltaNet = Rescorla-Wagner with forgetting (Yang et al. 2025, sec. 3).
 
     W' = decay W, W <- W' + beta k (v - W'^T k)^T. With one decay a token and feature it is KDA
     (Kimi team 2025). Shapes and options as in `attention`.
@@ -561,17 +561,17 @@ def compound_strength(*, alphas, beta, n, V_0=0.0, lam=1.0):
 
 
 def blocking_strength(*, a, c, x, beta, m, n, lam=1.0):
-    """Response to x after m trials of cue a, then n of compound c (Kamin 1968), vectors (K,).
+    """Response to x after m trials of cue a, then n of compound c (Kamin 1968), vectors (..., K).
 
     V_A = lam [1 - (1 - beta a.a)^m], and
     V_X = (x.a / a.a) V_A + (x.c / c.c) (lam - (c.a / a.a) V_A) [1 - (1 - beta c.c)^n]:
     any salience, similarity and scaling of the compound. One-hot cues: compound_strength.
     """
-    a, c, x = (np.asarray(vector, dtype=float) for vector in (a, c, x))
-    V_A = acquisition_strength(alpha=a @ a, beta=beta, n=m, lam=lam)
-    gap = lam - (c @ a) / (a @ a) * V_A
-    return (x @ a) / (a @ a) * V_A + (x @ c) / (c @ c) * acquisition_strength(
-        alpha=c @ c, beta=beta, n=n, lam=gap)
+    aa, ca, cc, xa, xc = (np.sum(np.multiply(*pair), axis=-1)
+                          for pair in ((a, a), (c, a), (c, c), (x, a), (x, c)))
+    V_A = acquisition_strength(alpha=aa, beta=beta, n=m, lam=lam)
+    learned = acquisition_strength(alpha=cc, beta=beta, n=n, lam=lam - ca / aa * V_A)
+    return xa / aa * V_A + xc / cc * learned
 
 
 def equilibrium_strength(cues, outcomes):

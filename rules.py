@@ -253,7 +253,7 @@ def hebbian(state, cue, outcome, *, beta, decay=1.0):
     """Contiguity: W <- decay W + beta x v^T (Hebb 1949; with decay < 1 the association fades).
 
     The association decays with the time since the pairing, as in retention (Sun et al. 2023,
-    eq. 5). With decay 1 the memory grows without bound and nothing is ever unlearned.
+    sec. 2.1). With decay 1 the memory grows without bound and nothing is ever unlearned.
     state: memory (..., K, D); cue (..., K); outcome (..., D).
     """
     memory, cue, outcome, beta, decay = _trial(state, cue, outcome, beta=beta, decay=decay)
@@ -263,7 +263,7 @@ def hebbian(state, cue, outcome, *, beta, decay=1.0):
 def stimulus_trace(state, cue, outcome, *, beta, trace):
     """Hebbian learning on a stimulus trace: m <- trace m + x, W <- W + beta m v^T.
 
-    The eligibility trace of a cue outlasts it (Hull 1943; Sutton & Barto 1981, eq. 3), so that a
+    The eligibility trace of a cue outlasts it (Hull 1943; Sutton & Barto 1981), so that a
     cue can be paired with an outcome of a later trial. Departure: the trace is not scaled by
     (1 - trace). state: TraceState; cue (..., K); outcome (..., D); trace 0 to 1.
     """
@@ -287,7 +287,7 @@ def bush_mosteller(state, cue, outcome, *, beta):
 def rescorla_wagner(state, cue, outcome, *, beta, beta_omitted=None, decay=1.0):
     """All present cues share one error: W <- decay W + beta x e^T, e = v - (decay W)^T x.
 
-    Rescorla & Wagner (1972), eq. 1 and 2: dV_i = alpha_i beta (lambda - sum V), with x_i =
+    Rescorla & Wagner (1972): dV_i = alpha_i beta (lambda - sum V), with x_i =
     sqrt(alpha_i). beta_omitted is the rate for each outcome that is 0 on the trial (None: the
     same rate). Departure: decay (first the decay, then the error on what is left) is not in the
     source; 1 is the source's rule. state: memory (..., K, D); cue (..., K); outcome (..., D).
@@ -303,7 +303,7 @@ def rescorla_wagner(state, cue, outcome, *, beta, beta_omitted=None, decay=1.0):
 
 
 def oja(state, cue, outcome, *, beta):
-    """Hebb with a bound: dW = beta (x v^T - W diag(v^2)) (Oja 1982, eq. 3), the US clamping v.
+    """Hebb with a bound: dW = beta (x v^T - W diag(v^2)) (Oja 1982), the US clamping v.
 
     It predicts the cue from the outcome: the response to a trained cue tends to |x|^2 / v, and an
     omitted outcome changes nothing, so nothing is extinguished. Bounded by max |x| / |v| for
@@ -338,7 +338,7 @@ def pearce_hall(state, cue, outcome, *, beta, eta, bounds=(0.0, 1.0)):
 
     W <- W + beta (alpha * x) e^T, e = v - W^T x, then for the features present
     alpha_i <- alpha_i + eta x_i^2 (|e| - alpha_i), clipped to `bounds`: the associability of
-    Pearce & Hall (1980) with a signed error (the hybrid of Li et al. 2011, eq. 2 and 3). The
+    Pearce & Hall (1980) with a signed error (the hybrid of Li et al. 2011). The
     associability used on a trial is the one from before it; absent features keep theirs.
     Departures: Pearce & Hall learn by alpha lambda without the error's sign; x_i^2 is the
     salience; |.| is the length over all outcomes; the clip keeps the rate from running away when
@@ -377,10 +377,10 @@ def pearce_kaye_hall(state, cue, outcome, *, beta_excitatory, beta_inhibitory, e
 
 
 def kalman(state, cue, outcome, *, noise=1.0, drift=0.0):
-    """Learning as inference: the Kalman filter of the strengths (Dayan & Kakade 2001, eq. 4-6).
+    """Learning as inference: the Kalman filter of the strengths (Dayan & Kakade 2001).
 
     C <- C + drift I, g = C x / (x^T C x + noise), W <- W + g e^T, C <- C - g x^T C (Gershman
-    2015, eq. 3-6). Without drift it is batch ridge regression with ridge noise / prior.
+    2015). Without drift it is batch ridge regression with ridge noise / prior.
     noise > 0: variance of an outcome; drift >= 0: variance that a strength gains a trial.
     state: KalmanState; cue (..., K); outcome (..., D).
     """
