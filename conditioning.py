@@ -24,7 +24,7 @@ These are written independently of `rules.py`, from which only array helpers are
 
 import itertools
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,11 +52,16 @@ def attention(queries, keys, values, *, beta=1.0, decay=1.0, error_correcting=Fa
     if isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1:
         raise ValueError(f"chunk must be a whole number of tokens, at least 1, got {chunk!r}")
     xp, queries, keys, values, state = _tokens(queries, keys, values, state)
-    writes, decay = per_feature("beta", beta, keys) * keys, _decay_array(decay, keys)
-    batch = np.broadcast_shapes(*(a.shape[:-2] for a in (queries, values, state, writes, decay)))
-    T, arrays = keys.shape[-2], (queries, keys, values, writes, decay)
+    fades = not (isinstance(decay, int | float) and decay == 1)
+    beta, decay = per_feature("beta", beta, keys), _decay_array(decay, keys)
+    batch = np.broadcast_shapes(*(getattr(array, "shape", ())[:-2] for array in (
+        queries, keys, values, state, beta, decay)))
     state = xp.broadcast_to(state, batch + state.shape[-2:])
-    step = {"recurrent": max(T, 1), "parallel": max(T, 1), "chunkwise": chunk}[form]
+    if form == "chunkwise" and decay.shape[-1] == 1:
+        return _chunkwise(queries, keys, values, beta, decay if fades else None, error_correcting,
+                          state, chunk)
+    T, arrays = keys.shape[-2], (queries, keys, values, beta * keys, decay)
+    step = chunk if form == "chunkwise" else max(T, 1)
     one_chunk = _recurrent if form == "recurrent" else _parallel
     outputs = [xp.zeros(batch + (0, values.shape[-1]), dtype=keys.dtype)]
     for start in range(0, T, step):
@@ -187,6 +192,73 @@ def frozen(test, *, beta, decay=1.0):
     return {"beta": hold(beta, 0.0), "decay": hold(decay, 1.0)}
 
 
+# --------------------------------------------------------------- the chunkwise form, made fast
+
+SEGMENT = 4  # chunks whose matrices are made together: few, so that they stay in the cache
+
+
+def _chunkwise(queries, keys, values, beta, decay, error_correcting, state, chunk):
+    """`_parallel` inside each chunk and the recurrence between chunks, in few dense products.
+
+    S is the memory that enters a chunk of C tokens, g_t the product of its decays up to t, B_ts of
+    those after s up to t (0 for s > t). With one beta a token, `_parallel` says of the chunk
+
+        A = (K K^T * B) diag(beta),   A' = (Q K^T * B) diag(beta),   T = (I + stril A)^-1,
+        E = T (V - g*K S),   O = g*Q S + A' E,   S_next = g_C S + (beta*B_C*K)^T E.
+
+    What does not wait for S is made for SEGMENT chunks at once: [K; Q] K^T in one product, T by
+    `unit_lower_inverse`, and M = [diag(beta*B_C) T; A' T]. Then come, chunk after chunk,
+
+        P = g*[K; Q] S,  Y = M (V - P_top),  O = P_bottom + Y_bottom,  S_next = g_C S + K^T Y_top.
+
+    Without error correction T = I, and P_top is left out. One beta a feature moves into the keys of
+    the writes. decay (..., T, 1), or None where nothing decays. Tokens left over at the end are a
+    chunk of their own. Time and memory are linear in T.
+    """
+    xp, T, writes = array_module(keys), keys.shape[-2], keys
+    if not isinstance(beta, float) and beta.shape[-1] > 1:
+        writes, beta = beta * keys, 1.0
+    shape = np.broadcast_shapes(queries.shape, keys.shape)
+    queries, keys = xp.broadcast_to(queries, shape), xp.broadcast_to(keys, shape)
+    state = xp.array(state, order="C")  # a copy, changed in place from here on
+    outputs = xp.empty(state.shape[:-2] + (T, values.shape[-1]), dtype=keys.dtype)
+    whole = T - T % chunk
+    segments = [(start, min(start + SEGMENT * chunk, whole), chunk)
+                for start in range(0, whole, SEGMENT * chunk)]
+    for start, stop, C in segments + [(whole, T, T - whole)] * (whole < T):
+        K, Q, V, W = (_in_chunks(a, start, stop, C) for a in (keys, queries, values, writes))
+        rows, W_T = xp.concatenate([K, Q], axis=-2), xp.swapaxes(W, -1, -2)
+        scores, identity = rows @ W_T, xp.eye(C, dtype=keys.dtype)
+        weights = xp.tril(xp.ones((C, C), dtype=keys.dtype))
+        if decay is not None:
+            kept = _in_chunks(decay, start, stop, C)
+            weights = xp.zeros(kept.shape[:-1] + (C,), dtype=keys.dtype) + identity
+            for t in range(1, C):
+                weights[..., t, :t] = kept[..., t, :] * weights[..., t - 1, :t]
+            g = xp.cumprod(kept, axis=-2)
+            rows = rows * xp.concatenate([g, g], axis=-2)
+        weights = weights * (beta if isinstance(beta, float) else
+                             xp.swapaxes(_in_chunks(beta, start, stop, C), -1, -2))
+        A, A_read = scores[..., :C, :] * weights, scores[..., C:, :] * weights
+        solved = unit_lower_inverse(A) if error_correcting else xp.zeros_like(A) + identity
+        M = xp.concatenate([weights[..., -1, :, None] * solved, A_read @ solved], axis=-2)
+        for i in range((stop - start) // C):
+            P = rows[..., i, 0 if error_correcting else C:, :] @ state
+            errors = V[..., i, :, :] - P[..., :C, :] if error_correcting else V[..., i, :, :]
+            Y = M[..., i, :, :] @ errors
+            outputs[..., start + i * C:start + (i + 1) * C, :] = P[..., -C:, :] + Y[..., C:, :]
+            if decay is not None:
+                state *= g[..., i, -1:, :]
+            state += W_T[..., i, :, :] @ Y[..., :C, :]
+    return outputs, state
+
+
+def _in_chunks(array, start, stop, chunk):
+    """Tokens start to stop of (..., T, F) in chunks: (..., chunks, chunk, F)."""
+    part = array[..., start:stop, :]
+    return part.reshape(part.shape[:-2] + ((stop - start) // chunk, chunk, part.shape[-1]))
+
+
 # ------------------------------------------------------------------------ attention, its corners
 
 
@@ -241,6 +313,12 @@ def ph_attention(queries, keys, values, *, beta, eta, associability=1.0, bounds=
     """
     if form not in ("recurrent", "parallel"):
         raise ValueError(f"form must be recurrent or parallel, got {form!r}")
+    run = _ph_recurrent if form == "recurrent" else _ph_rows
+    return run(*_ph_tokens(queries, keys, values, beta, eta, associability, state), bounds)
+
+
+def _ph_tokens(queries, keys, values, beta, eta, associability, state):
+    """queries, keys, values, beta, eta, memory, associability, all with the whole batch shape."""
     memory = None if state is None else state.memory
     xp, queries, keys, values, memory = _tokens(queries, keys, values, memory)
     alpha = associability if state is None else state.associability
@@ -250,12 +328,9 @@ def ph_attention(queries, keys, values, *, beta, eta, associability=1.0, bounds=
     alpha = xp.asarray(alpha, dtype=keys.dtype)
     batch = np.broadcast_shapes(*(a.shape[:-2] for a in (queries, keys, values, memory, beta, eta)),
                                 alpha.shape[:-1])
-    queries, keys, values, beta, eta, memory = (
-        xp.broadcast_to(a, batch + a.shape[-2:])
-        for a in (queries, keys, values, beta, eta, memory))
-    alpha = xp.broadcast_to(alpha, batch + keys.shape[-1:])
-    run = _ph_recurrent if form == "recurrent" else _ph_rows
-    return run(queries, keys, values, beta, eta, alpha, bounds, memory)
+    return *(xp.broadcast_to(a, batch + a.shape[-2:])
+             for a in (queries, keys, values, beta, eta, memory)), \
+        xp.broadcast_to(alpha, batch + keys.shape[-1:])
 
 
 def _next_associability(alpha, key, eta, error, bounds):
@@ -265,7 +340,7 @@ def _next_associability(alpha, key, eta, error, bounds):
     return xp.where(key == 0, alpha, xp.minimum(xp.maximum(moved, bounds[0]), bounds[1]))
 
 
-def _ph_recurrent(queries, keys, values, beta, eta, alpha, bounds, memory):
+def _ph_recurrent(queries, keys, values, beta, eta, memory, alpha, bounds):
     """S <- (I - w k^T) S + w v^T with w = beta alpha * k, and alpha after it."""
     xp = array_module(keys)
     outputs = xp.empty(values.shape, dtype=values.dtype)
@@ -279,19 +354,32 @@ def _ph_recurrent(queries, keys, values, beta, eta, alpha, bounds, memory):
     return outputs, AssociabilityState(memory, alpha)
 
 
-def _ph_rows(queries, keys, values, beta, eta, alpha, bounds, memory):
-    """The errors' triangular system, row by row: row t needs the alpha that rows < t have left."""
+def _ph_rows(queries, keys, values, beta, eta, memory, alpha, bounds):
+    """All tokens at once, given the errors and the associabilities of each token."""
+    xp = array_module(keys)
+    errors, alphas = _ph_errors(keys, values, beta, eta, memory, alpha, bounds)
+    writes = beta * alphas[..., :-1, :] * keys
+    scores = xp.tril(queries @ xp.swapaxes(writes, -1, -2))
+    memory_after = memory + xp.swapaxes(writes, -1, -2) @ errors
+    return queries @ memory + scores @ errors, AssociabilityState(memory_after, alphas[..., -1, :])
+
+
+def _ph_errors(keys, values, beta, eta, memory, alpha, bounds):
+    """Errors (..., T, D) and the associability before each token and after the last (..., T+1, K).
+
+    The errors' triangular system row by row: row t needs the alpha that rows < t have left.
+    """
     xp = array_module(keys)
     writes, errors = xp.zeros(keys.shape, dtype=keys.dtype), values - keys @ memory
+    alphas = [alpha]
     for t in range(keys.shape[-2]):
         row = keys[..., t:t + 1, :] @ xp.swapaxes(writes[..., :t, :], -1, -2)
         errors[..., t:t + 1, :] -= row @ errors[..., :t, :]
         writes[..., t, :] = beta[..., t, :] * alpha * keys[..., t, :]
         alpha = _next_associability(alpha, keys[..., t, :], eta[..., t, :], errors[..., t, :],
                                     bounds)
-    scores = xp.tril(queries @ xp.swapaxes(writes, -1, -2))
-    memory_after = memory + xp.swapaxes(writes, -1, -2) @ errors
-    return queries @ memory + scores @ errors, AssociabilityState(memory_after, alpha)
+        alphas.append(alpha)
+    return errors, xp.stack(alphas, axis=-2)
 
 
 def mesa_attention(queries, keys, values, *, ridge):
@@ -599,3 +687,192 @@ def minibatch_blocking(*, beta, m, batch_size):
     m trials of A+ (m a multiple of B) before AX+; B = 1 is Rescorla-Wagner, B = m and more Hebb.
     """
     return (1 - beta) ** (m / batch_size)
+
+
+# ------------------------------------------------------------------------------------- gradients
+#
+# Of any loss L of the outputs and the last state, given d_outputs = dL/d outputs. d_x is dL/dx and
+# has the shape of x. Checked against finite differences; a framework's backward pass can be too.
+
+
+class AttentionGradients(NamedTuple):
+    """dL/d argument for each argument of `attention`, in that argument's own shape."""
+
+    queries: Any
+    keys: Any
+    values: Any
+    beta: Any
+    decay: Any
+    state: Any
+
+
+class PHAttentionGradients(NamedTuple):
+    """dL/d argument for each argument of `ph_attention`; `state` is that of the memory's start."""
+
+    queries: Any
+    keys: Any
+    values: Any
+    beta: Any
+    eta: Any
+    associability: Any
+    state: Any
+
+
+def unit_lower_inverse(strict):
+    """(I + N)^-1 for N (..., T, T) strictly lower, by forward substitution as `unit_lower_solve`.
+
+    Row t of the inverse is row t of I - N (I + N)^-1, and only the columns before t are not 0.
+    """
+    xp = array_module(strict)
+    inverse = xp.zeros_like(strict) + xp.eye(strict.shape[-1], dtype=strict.dtype)
+    for t in range(1, strict.shape[-1]):
+        inverse[..., t:t + 1, :t] = -strict[..., t:t + 1, :t] @ inverse[..., :t, :t]
+    return inverse
+
+
+def attention_gradients(queries, keys, values, d_outputs, *, beta=1.0, decay=1.0,
+                        error_correcting=False, state=None, d_state=None):
+    """Gradients of a loss through `attention`, in parallel over the tokens: AttentionGradients.
+
+    Forward (`_parallel`), with rows of queries Q, keys K, writes Y = beta K, values V, start W_0;
+    D_ts = the product of the decays after token s up to t (0 for s > t), G_t that of all up to t;
+    c = 1 for error correction, else 0:
+        N = c stril(D * K Y^T),  R = V - c (G K) W_0,  E = (I + N)^-1 R,  B = D * Q Y^T,
+        O = (G Q) W_0 + B E,     W_T = G_T W_0 + (D_T * Y)^T E.
+    Backward, given dO = d_outputs and dW_T = d_state (None: 0); * is elementwise, M the mask
+    t > s, and D_T (the last row of D), G and beta scale rows:
+        dE = B^T dO + (D_T Y) dW_T        dR = (I + N)^-T dE        dB = dO E^T
+        dA = -c M * (dR E^T)              (dN = D * dA: A is K Y^T)
+        dV = dR                           dQ = (D * dB) Y + G (dO W_0^T)
+        dY = (D * dB)^T Q + (D * dA)^T K + D_T (E dW_T^T)
+        dK = (D * dA) Y - c G (dR W_0^T) + beta dY              dbeta_s = dY_s . K_s
+        dW_0 = (G Q)^T dO - c (G K)^T dR + G_T dW_T
+        dD = dB * Q Y^T + dA * K Y^T,     its last row also + Y_s . (E_s dW_T^T)
+        dG_t = Q_t . (dO_t W_0^T) - c K_t . (dR_t W_0^T),       dG_T also + sum(dW_T * W_0)
+        ddecay_r = sum_{t >= r > s} D_tr dD_ts D_{r-1,s} + sum_{t >= r} D_tr dG_t G_{r-1}
+    (G_{-1} = 1). The last line splits each product at r instead of dividing by the decay, so it
+    is exact where a decay is 0. Derived from the equations above; no source prints them. The UT
+    transform that they differentiate is that of Yang et al. 2024, sec. 3.2.
+
+    queries, keys (..., T, K); values, d_outputs (..., T, D); state, d_state (..., K, D); beta a
+    number, one a token or one a token and feature; decay a number or one a token. A plain number
+    is a constant, its gradient None. An argument that is broadcast gets the sum over the places
+    it went to; a state of None is one of (K, D). Time and memory T^2 (T^3 for the decay), T > 0.
+    ValueError for a decay per feature.
+    """
+    xp, queries, keys, values, state = _tokens(queries, keys, values, state)
+    if getattr(decay, "ndim", 0) == keys.ndim:
+        raise ValueError(f"decay must be a number or one a token (..., T) for these gradients, "
+                         f"got shape {decay.shape} for keys {keys.shape}")
+    shapes = [getattr(a, "shape", None) for a in (queries, keys, values, beta, decay, state)]
+    rate, per_token = per_feature("beta", beta, keys), _decay_array(decay, keys)
+    writes, G, D = rate * keys, xp.cumprod(per_token, axis=-2), decay_between(per_token)[..., 0]
+    D_below, to_end = xp.tril(D, -1), D[..., -1, :, None]
+    key_write, query_write = (rows @ _transposed(writes) for rows in (keys, queries))
+    d_state = xp.zeros_like(state) if d_state is None else d_state
+    errors = values
+    if error_correcting:
+        inverse = unit_lower_inverse(D_below * key_write)
+        errors = inverse @ (values - (G * keys) @ state)
+    d_errors = _transposed(D * query_write) @ d_outputs + (to_end * writes) @ d_state
+    d_values = _transposed(inverse) @ d_errors if error_correcting else d_errors
+    d_predictions = -error_correcting * d_values
+
+    d_query_scores, d_key_scores = (d @ _transposed(errors) for d in (d_outputs, d_predictions))
+    d_query_write, d_key_write = D * d_query_scores, D_below * d_key_scores
+    d_query_start, d_key_start = (d @ _transposed(state) for d in (d_outputs, d_predictions))
+    d_write_end = errors @ _transposed(d_state)
+    d_queries = d_query_write @ writes + G * d_query_start
+    d_writes = (_transposed(d_query_write) @ queries + _transposed(d_key_write) @ keys
+                + to_end * d_write_end)
+    d_keys = d_key_write @ writes + G * d_key_start + rate * d_writes
+    d_start = (_transposed(G * queries) @ d_outputs + _transposed(G * keys) @ d_predictions
+               + G[..., -1:, :] * d_state)
+    d_beta = d_decay = None
+    if shapes[3] is not None:
+        d_beta = keys * d_writes
+        d_beta = xp.sum(d_beta, axis=-1) if beta.ndim == keys.ndim - 1 else d_beta
+    if shapes[4] is not None:
+        d_D = d_query_scores * query_write + d_key_scores * key_write
+        d_D[..., -1, :] += xp.sum(writes * d_write_end, axis=-1)
+        d_G = xp.sum(queries * d_query_start + keys * d_key_start, axis=-1)
+        d_G[..., -1] += xp.sum(d_state * state, axis=(-2, -1))
+        D_before = xp.concatenate([xp.zeros_like(D[..., :1, :]), D[..., :-1, :]], axis=-2)
+        G_before = xp.concatenate([xp.ones_like(G[..., :1, :]), G[..., :-1, :]], axis=-2)
+        d_decay = xp.sum((_transposed(D) @ d_D) * D_before, axis=-1)
+        d_decay = d_decay + (_transposed(D) @ d_G[..., None] * G_before)[..., 0]
+    found = (d_queries, d_keys, d_values, d_beta, d_decay, d_start)
+    return AttentionGradients(*map(_summed_to, found, shapes))
+
+
+def ph_attention_gradients(queries, keys, values, d_outputs, *, beta, eta, associability=1.0,
+                           bounds=(0.0, 1.0), state=None):
+    """Gradients of a loss of the outputs through `ph_attention`: PHAttentionGradients.
+
+    Forward (`_ph_rows`), with rows of queries Q, keys K, values V, start W_0, alpha_t before token
+    t, Y = beta alpha K elementwise, E = V - K W_0 - stril(K Y^T) E, O = Q W_0 + tril(Q Y^T) E.
+    Backward, given dO = d_outputs, for the tokens s from the last to the first; da is the gradient
+    of the associability after token s (0 after the last), da' is da where the clip did not act
+    and where k_s is 0 (alpha is kept there), else 0:
+        dR_s = (tril(Q Y^T)^T dO)_s - sum_{t>s} (k_t . Y_s) dR_t + (eta k_s^2 . da') E_s / |E_s|
+        dY_s = (tril(dO E^T)^T Q)_s - sum_{t>s} (dR_t . E_s) k_t
+        da <- beta k_s * dY_s + (1 - eta k_s^2) * da'
+    then for all tokens at once, * elementwise:
+        dV = dR            dQ = tril(dO E^T) Y + dO W_0^T           dW_0 = Q^T dO - K^T dR
+        dK = beta alpha * dY - stril(dR E^T) Y - dR W_0^T + 2 eta K (|E| - alpha) * da'
+        dbeta = alpha K * dY                                 deta = K^2 (|E| - alpha) * da'
+    |E| has a kink at 0, where the subgradient used is 0 (E / |E| is 0 there); the clip's kinks
+    count as clipped. Arguments and shapes as in `ph_attention`, gradients as in
+    `attention_gradients`; where `state` is given, `associability` is the one in it.
+    """
+    xp, queries, keys, values, memory = _tokens(
+        queries, keys, values, None if state is None else state.memory)
+    associability = associability if state is None else state.associability
+    shapes = [getattr(a, "shape", None)
+              for a in (queries, keys, values, beta, eta, associability, memory)]
+    given_beta, given_eta, tokens_axes = beta, eta, keys.ndim - 1
+    queries, keys, values, beta, eta, memory, alpha = _ph_tokens(
+        queries, keys, values, beta, eta, associability, state)
+    errors, alphas = _ph_errors(keys, values, beta, eta, memory, alpha, bounds)
+    alphas, rise = alphas[..., :-1, :], eta * keys**2
+    sizes = xp.linalg.norm(errors, axis=-1)[..., None]
+    moved = (1 - rise) * alphas + rise * sizes
+    free = (keys == 0) | ((moved > bounds[0]) & (moved < bounds[1]))
+    directions, writes = errors / xp.where(sizes > 0, sizes, 1), beta * alphas * keys
+
+    d_query_write = xp.tril(d_outputs @ _transposed(errors))
+    d_errors = _transposed(xp.tril(queries @ _transposed(writes))) @ d_outputs
+    d_writes, key_write = _transposed(d_query_write) @ queries, keys @ _transposed(writes)
+    d_moved, d_alpha = xp.empty_like(keys), xp.zeros_like(keys[..., :1, :])
+    for s in reversed(range(keys.shape[-2])):
+        row, later = (..., slice(s, s + 1), slice(None)), (..., slice(s + 1, None), slice(None))
+        d_moved[row] = d_alpha * free[row]
+        d_errors[row] += (xp.sum(rise[row] * d_moved[row], axis=-1, keepdims=True) * directions[row]
+                          - _transposed(key_write[..., s + 1:, s:s + 1]) @ d_errors[later])
+        d_writes[row] -= errors[row] @ _transposed(d_errors[later]) @ keys[later]
+        d_alpha = beta[row] * keys[row] * d_writes[row] + (1 - rise[row]) * d_moved[row]
+
+    surprise = (sizes - alphas) * d_moved
+    d_queries = d_query_write @ writes + d_outputs @ _transposed(memory)
+    d_keys = (beta * alphas * d_writes + 2 * eta * keys * surprise
+              - xp.tril(d_errors @ _transposed(errors), -1) @ writes
+              - d_errors @ _transposed(memory))
+    d_memory = _transposed(queries) @ d_outputs - _transposed(keys) @ d_errors
+    d_rates = [xp.sum(d, axis=-1) if getattr(rate, "ndim", 0) == tokens_axes else d
+               for rate, d in ((given_beta, alphas * keys * d_writes),
+                               (given_eta, keys**2 * surprise))]
+    found = (d_queries, d_keys, d_errors, *d_rates, d_alpha[..., 0, :], d_memory)
+    return PHAttentionGradients(*map(_summed_to, found, shapes))
+
+
+def _transposed(matrix):
+    return array_module(matrix).swapaxes(matrix, -1, -2)
+
+
+def _summed_to(gradient, shape):
+    """The gradient of an argument of this shape that was broadcast; None for a plain number."""
+    if shape is None:
+        return None
+    extra = gradient.ndim - len(shape)
+    axes = tuple(range(extra)) + tuple(extra + i for i, size in enumerate(shape) if size == 1)
+    return array_module(gradient).sum(gradient, axis=axes, keepdims=True).reshape(shape)

@@ -13,9 +13,11 @@ through the Lens of Pavlovian Conditioning"); A1 to A9, the third ("Attention as
 """
 
 import argparse
+import functools
 import inspect
 import itertools
 import json
+import multiprocessing
 import os
 import platform
 import re
@@ -24,7 +26,9 @@ import sys
 import tempfile
 import textwrap
 import time
+import tracemalloc
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -944,6 +948,256 @@ def minibatch(*, seed=0, device="cpu", betas=(0.05, 0.1, 0.2, 0.3), m=32):
 
 
 # ------------------------------------------------------------------------------------- benchmark
+
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def in_one_thread(function, **parameters):
+    """function(**parameters), in a new process whose matrix products use one thread."""
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+            return pool.submit(function, **parameters).result()
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
+
+
+def best_seconds(xp, calls, repeats):
+    """{name: least seconds of a call over the repeats}, the calls taking turns, after a warm-up.
+
+    In turns, so that a slow moment of the machine meets every call; the least, since whatever else
+    runs can only add. On the CPU seconds of this process (wall-clock time if nothing else runs).
+    """
+    clock = time.process_time if xp is np else time.perf_counter
+    best = dict.fromkeys(calls, np.inf)
+    for repeat in range(repeats + 1):
+        for name, call in calls.items():
+            started = clock()
+            call()
+            if xp is not np:
+                xp.cuda.get_current_stream().synchronize()
+            if repeat:
+                best[name] = min(best[name], clock() - started)
+    return best
+
+
+def timed_layer(xp, rng, batch, T, K, D, dtype=np.float32):
+    """Queries, unit keys, values, beta and decay of a layer, on the device."""
+    queries, keys = rng.normal(size=(2, batch, T, K))
+    keys /= np.sqrt(np.sum(keys**2, axis=-1, keepdims=True))
+    arrays = (queries, keys, rng.normal(size=(batch, T, D)), rng.uniform(0.1, 1, (batch, T)),
+              rng.uniform(0.9, 1, (batch, T)))
+    return [xp.asarray(array.astype(dtype)) for array in arrays]
+
+
+def loop_gradients(queries, keys, values, d_outputs, *, beta):
+    """DeltaNet forward and backward, trial by trial from 0: d queries, d keys, d values, d beta.
+
+    Shapes as in `attention`, beta (..., T). What `attention_gradients` is timed against.
+    """
+    xp, T, steps = rules.array_module(keys), keys.shape[-2], []
+    q, k, v, d_o = (array[..., None, :] for array in (queries, keys, values, d_outputs))
+    b, state = beta[..., None, None], xp.zeros_like(keys[..., 0, :, None] * values[..., 0, None, :])
+    for t in range(T):
+        error = v[..., t, :, :] - k[..., t, :, :] @ state
+        after = state + xp.swapaxes(b[..., t, :, :] * k[..., t, :, :], -1, -2) @ error
+        steps.append((state, error, after))
+        state = after
+    found, d_state = [], xp.zeros_like(state)
+    for t in reversed(range(T)):
+        (before, error, after), key, rate = steps[t], k[..., t, :, :], b[..., t, :, :]
+        d_query = d_o[..., t, :, :] @ xp.swapaxes(after, -1, -2)
+        d_state = d_state + xp.swapaxes(q[..., t, :, :], -1, -2) @ d_o[..., t, :, :]
+        d_write, d_error = error @ xp.swapaxes(d_state, -1, -2), rate * key @ d_state
+        d_key = rate * d_write - d_error @ xp.swapaxes(before, -1, -2)
+        d_state = d_state - xp.swapaxes(key, -1, -2) @ d_error
+        found.append((d_query, d_key, d_error, xp.sum(key * d_write, axis=-1, keepdims=True)))
+    d_queries, d_keys, d_values, d_beta = (xp.concatenate(d[::-1], axis=-2)
+                                           for d in zip(*found, strict=True))
+    return d_queries, d_keys, d_values, d_beta[..., 0]
+
+
+def speed_of_forms(xp, rng, repeats, heads, T, chunks):
+    """Seconds of the forms on one layer, float32, beside a 1024^3 product of the same dtype."""
+    q, k, v, beta, decay = timed_layer(xp, rng, heads, T, 64, 64)
+    square = xp.asarray(rng.normal(size=(1024, 1024)).astype(np.float32))
+    calls = {"product": lambda: square @ square}
+    for name, options in {"deltanet": {"beta": beta, "error_correcting": True},
+                          "gated": {"beta": beta, "decay": decay, "error_correcting": True},
+                          "linear": {}, "retention": {"decay": 0.95}}.items():
+        def call(options=options, **form):
+            return conditioning.attention(q, k, v, **options, **form)
+        calls[name, "recurrent"] = functools.partial(call, form="recurrent")
+        calls |= {(name, chunk): functools.partial(call, chunk=chunk) for chunk in chunks}
+    return best_seconds(xp, calls, repeats)
+
+
+def speed_by_size(xp, rng, repeats, sizes):
+    """{axis: (sizes, {form: seconds})} of DeltaNet as one of T, K, D and the batch grows."""
+    start, found = {"batch": 4, "T": 256, "K": 64, "D": 64}, {}
+    for axis, values in sizes.items():
+        seconds = {"recurrent": [], "parallel": [], "chunkwise": []}
+        for value in values:
+            size = start | {axis: int(value)}
+            q, k, v, beta, _ = timed_layer(xp, rng, size["batch"], size["T"], size["K"], size["D"])
+            calls = {form: functools.partial(conditioning.deltanet, q, k, v, beta=beta, form=form)
+                     for form in seconds if form != "parallel" or size["T"] <= 1024}
+            times = best_seconds(xp, calls, repeats)
+            for form in seconds:
+                seconds[form].append(times.get(form, np.nan))
+        found[axis] = seconds
+    return found
+
+
+def speed_of_training(xp, rng, repeats, lengths, features, batch=16):
+    """Loop seconds over parallel seconds, forward and backward: (features, lengths)."""
+    ratios = []
+    for K, T in itertools.product(features, lengths):
+        q, k, v, beta, _ = timed_layer(xp, rng, batch, T, K, K)
+        times = best_seconds(xp, {
+            "loop": functools.partial(loop_gradients, q, k, v, v, beta=beta),
+            "parallel": lambda q=q, k=k, v=v, beta=beta: (
+                conditioning.deltanet(q, k, v, beta=beta, form="parallel"),
+                conditioning.attention_gradients(q, k, v, v, beta=beta, error_correcting=True))},
+            repeats)
+        ratios.append(times["loop"] / times["parallel"])
+    return np.reshape(ratios, (len(features), len(lengths)))
+
+
+def speed_of_simulation(xp, rng, repeats, batches, trials):
+    """Simulated trials a second of Rescorla-Wagner, 4 cues and 1 outcome, every animal its own
+    design: (order in memory, dtype, batches).
+    """
+    rates = np.empty((2, 2, len(batches)))
+    for i, batch in enumerate(batches):
+        drawn = rng.integers(0, 2, size=(trials, 5, batch))
+        for j, dtype in enumerate((np.float64, np.float32)):
+            last = xp.moveaxis(xp.asarray(drawn.astype(dtype)), -1, 0)
+            first = xp.array(last, order="C")
+            times = best_seconds(xp, {
+                order: functools.partial(learn, rules.rescorla_wagner, array[..., :4],
+                                         array[..., 4:], beta=0.1)
+                for order, array in enumerate((first, last))}, repeats)
+            rates[:, j, i] = [batch * trials / times[order] for order in (0, 1)]
+    return rates
+
+
+def speed_of_stream(xp, rng, repeats, events, cues=100, active=3):
+    """Seconds for one stream of sparse events, 100 cues to 100 outcomes, float64, chunks of 32."""
+    drawn = xp.asarray((rng.uniform(size=(2, events, cues)) < active / cues).astype(float))
+    call = functools.partial(conditioning.deltanet, drawn[0], drawn[0], drawn[1], beta=0.02,
+                             chunk=32)
+    return best_seconds(xp, {"stream": call}, repeats)["stream"]
+
+
+def peak_gigabytes(rng, heads, T):
+    """Most memory that NumPy holds during a chunkwise DeltaNet, its arguments included."""
+    tracemalloc.start()
+    q, k, v = rng.standard_normal(size=(3, heads, T, 64), dtype=np.float32)
+    tracemalloc.reset_peak()
+    conditioning.deltanet(q, 0.1 * k, v, beta=0.5)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak / 2**30
+
+
+def timings(*, seed, device, repeats, heads, T, chunks, sizes, lengths, features, batches, trials,
+            events, longest):
+    """All measurements of the benchmark, as arrays by name."""
+    xp, rng = device_module(device), np.random.default_rng(seed)
+    forms = speed_of_forms(xp, rng, repeats, heads, T, chunks)
+    by_size = speed_by_size(xp, rng, repeats, sizes)
+    return {
+        "product_seconds": forms.pop("product"),
+        "forms": np.array([f"{name} {form}" for name, form in forms]),
+        "form_seconds": np.array(list(forms.values())),
+        **{f"{axis}_sizes": np.array(values) for axis, values in sizes.items()},
+        **{f"{axis}_{form}_seconds": np.array(seconds) for axis, found in by_size.items()
+           for form, seconds in found.items()},
+        "lengths": np.array(lengths), "features": np.array(features),
+        "training_ratios": speed_of_training(xp, rng, repeats, lengths, features),
+        "batches": np.array(batches),
+        "trials_a_second": speed_of_simulation(xp, rng, repeats, batches, trials),
+        "stream_seconds": np.array(speed_of_stream(xp, rng, repeats, events)),
+        "gigabytes": np.array(np.nan if device == "gpu" else peak_gigabytes(rng, heads, longest))}
+
+
+def upper_slope(sizes, seconds):
+    """Slope of log seconds over log size, from the middle of the sizes on."""
+    half = (len(sizes) - 1) // 2
+    return np.polyfit(np.log(sizes[half:]), np.log(seconds[half:]), 1)[0]
+
+
+def knee(sizes, seconds):
+    """First size at which a call takes twice as long as at the smallest; the last if none does."""
+    slow = np.flatnonzero(seconds >= 2 * seconds[0])
+    return sizes[slow[0] if len(slow) else -1]
+
+
+@experiment(only_by_name=True, quick={
+    "repeats": 1, "T": 1024, "chunks": (16,), "lengths": (32, 64), "features": (32,),
+    "batches": (2000,), "trials": 50, "events": 10_000, "longest": 4096,
+    "sizes": {"batch": (1, 4), "T": (128, 256), "K": (32, 64), "D": (32, 64)}})
+def benchmark(*, seed=0, device="cpu", repeats=5, heads=16, T=4096, chunks=(8, 16, 32, 64, 128),
+              sizes=None, lengths=(16, 32, 64, 128, 256, 512), features=(16, 32, 64),
+              batches=(100, 400, 1600, 6400, 25_600, 102_400), trials=60, events=100_000,
+              longest=65_536):
+    """Speed: chunkwise against the loop, training, simulation; one thread; ratios first."""
+    sizes = sizes or {"batch": (1, 2, 4, 8, 16, 32, 64), "T": (64, 128, 256, 512, 1024, 2048, 4096),
+                      "K": (8, 16, 32, 64, 128, 256), "D": (8, 16, 32, 64, 128, 256)}
+    run = in_one_thread if device == "cpu" else (lambda function, **given: function(**given))
+    found = run(timings, seed=seed, device=device, repeats=repeats, heads=heads, T=T, chunks=chunks,
+                sizes=sizes, lengths=lengths, features=features, batches=batches, trials=trials,
+                events=events, longest=longest)
+    seconds = dict(zip(found["forms"].tolist(), found["form_seconds"], strict=True))
+    # What a chunkwise DeltaNet has to compute a token at K = D = 64 and C = 16, whatever is done:
+    # 6 K D for the memory, 4 C K + 2 C D + C (K + D) inside the chunk. Fixed, since a count of what
+    # is executed would reward waste.
+    counted = heads * T * (6 * 64 * 64 + 4 * 16 * 64 + 2 * 16 * 64 + 16 * 128)
+    product_rate = 2 * 1024**3 / found["product_seconds"]
+    claims, layer = [], f"{heads} sequences x heads, T = {T}, K = D = 64, float32"
+    for name, share in (("deltanet", 0.40), ("gated", 0.35)):
+        chunk = min(chunks, key=lambda chunk, name=name: seconds[f"{name} {chunk}"])
+        best = seconds[f"{name} {chunk}"]
+        claims += [
+            claim(f"{name}, chunkwise (best chunk {chunk}: {1e3 * best:.0f} ms) over the loop over "
+                  f"trials, {layer}", "beyond", seconds[f"{name} recurrent"] / best, above=4),
+            claim(f"{name}, share of the rate of a 1024^3 product ({product_rate / 1e9:.0f} "
+                  "GFLOP/s) at a fixed 32.8 thousand operations a token", "beyond",
+                  counted / best / product_rate, above=share)]
+    claims += [
+        claim(f"{name}, chunkwise (chunk 16) over the loop over trials", "beyond",
+              seconds[f"{name} recurrent"] / seconds[f"{name} 16"], above=4)
+        for name in ("linear", "retention")]
+    for K, ratios in zip(features, found["training_ratios"], strict=True):
+        longest_faster = np.max(np.asarray(lengths)[ratios > 1], initial=0)
+        claims.append(claim(f"K = D = {K}: longest T of {list(lengths)} at which forward and "
+                            "backward of the parallel form beat the loop", "beyond",
+                            longest_faster, above=31))
+    best = np.max(found["trials_a_second"], axis=-1) / 1e6
+    claims += [
+        claim(f"simulated trials a second, in millions, 4 cues, 1 outcome, own designs, {order}, "
+              f"float{bits}, batch {batches[np.argmax(found['trials_a_second'][i, j])]}", "beyond",
+              best[i, j], above=20 if i else 1, paper="0.01-0.1" if i else None)
+        for i, order in enumerate(("batch first in memory", "batch last in memory"))
+        for j, bits in enumerate((64, 32))]
+    claims.append(claim(f"one stream of {events} events, 100 cues, 100 outcomes, float64: seconds",
+                        "beyond", found["stream_seconds"], below=0.5, paper="pyndl 1.4"))
+    if device == "cpu":
+        claims.append(claim(f"gigabytes held at T = {longest}, arguments included", "beyond",
+                            found["gigabytes"], below=2))
+    claims += [
+        claim(f"chunkwise cost against {axis}: slope of the upper half "
+              f"(twice the smallest from {axis} = {knee(values, time_)})", "beyond",
+              upper_slope(values, time_), below=steepest)
+        for axis, steepest in (("T", 1.15), ("batch", 1.3), ("K", 1.3), ("D", 1.3))
+        for values, time_ in [(np.asarray(sizes[axis]), found[f"{axis}_chunkwise_seconds"])]]
+    return Result(found, claims)
 
 
 # ------------------------------------------------------------------------------ running and saving

@@ -228,6 +228,45 @@ def minibatch(arrays, claims):
 # ------------------------------------------------------------------------------------- benchmark
 
 
+def speed(arrays, claims):
+    """Cost of the forms by length; of the chunkwise form by size; training; simulation."""
+    figure, axes = new_figure(2, 2, width=5.2, height=3.8)
+    by_length, by_size, training, simulation = axes.flat
+    for form, (colour, style) in zip(("recurrent", "parallel", "chunkwise"), SERIES, strict=False):
+        by_length.loglog(arrays["T_sizes"], arrays[f"T_{form}_seconds"] / arrays["T_sizes"] * 1e6,
+                         "o", linestyle=style, color=COLOURS[colour], label=form, markersize=4)
+    by_length.set(xlabel="tokens T", ylabel="µs a token of 4 sequences",
+                  title="DeltaNet, K = D = 64, float32")
+    names = {"batch": "sequences (from 1)", "K": "key features K", "D": "value features D"}
+    for (axis, label), (colour, style) in zip(names.items(), SERIES[2:], strict=False):
+        sizes, seconds = arrays[f"{axis}_sizes"], arrays[f"{axis}_chunkwise_seconds"]
+        by_size.loglog(sizes, seconds * 1e3, "s", linestyle=style, color=COLOURS[colour],
+                       label=label, markersize=4)
+    by_size.set(xlabel="size", ylabel="ms", title="Chunkwise DeltaNet, T = 256, others 64, batch 4")
+    for K, ratios, (colour, style) in zip(arrays["features"], arrays["training_ratios"], SERIES,
+                                          strict=False):
+        training.loglog(arrays["lengths"], ratios, "^", linestyle=style, color=COLOURS[colour],
+                        label=f"K = D = {K}", markersize=4)
+    training.axhline(1, color=COLOURS["red"], linewidth=0.8)
+    training.set(xlabel="tokens T", ylabel="loop / parallel (times faster)",
+                 title="Forward and backward, 16 sequences")
+    styles = iter(SERIES)
+    for order, rates in zip(("batch first", "batch last"), arrays["trials_a_second"], strict=True):
+        for bits, rate in zip((64, 32), rates, strict=True):
+            colour, style = next(styles)
+            simulation.loglog(arrays["batches"], rate, "D", linestyle=style, markersize=4,
+                              color=COLOURS[colour], label=f"{order} in memory, float{bits}")
+    simulation.axhline(20e6, color=COLOURS["red"], linewidth=0.8)
+    simulation.axhspan(1e4, 1e5, color="0.9")
+    simulation.text(arrays["batches"][0], 3e4, "psychology packages", fontsize=8, va="center")
+    simulation.set(xlabel="simulated animals at once", ylabel="simulated trials a second",
+                   title="Rescorla-Wagner, 4 cues, 1 outcome (red: 20 million)", ylim=(7e3, 3e8))
+    for axis in axes.flat:
+        axis.title.set_fontsize(10)
+        axis.legend(fontsize=8)
+    return figure
+
+
 # ---------------------------------------------------------------------- which experiment draws what
 
 FIGURES = {
@@ -242,4 +281,5 @@ FIGURES = {
     # quantitative results
     # trained models
     # benchmark
+    "benchmark": (speed,),
 }

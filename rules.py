@@ -135,6 +135,11 @@ def _trial(memory, cue, outcome, **rates):
     return memory, cue, outcome, *rates
 
 
+def _decayed(memory, decay):
+    """decay * memory; the memory as it is where decay is the number 1 (saves a pass over it)."""
+    return memory if isinstance(decay, float) and decay == 1 else _column(decay) * memory
+
+
 def _column(rate):
     """A rate for features (..., K) as a rate for the rows of a memory (..., K, D)."""
     return rate if isinstance(rate, float) else rate[..., None]
@@ -205,8 +210,9 @@ def initial_state(rule, cues, outcomes, **start):
     """
     xp, cues, outcomes = common_arrays(cues=cues, outcomes=outcomes)
     _trials(cues, outcomes)
-    batch = np.broadcast_shapes(cues.shape[:-2], outcomes.shape[:-2])
-    memory = xp.zeros(batch + (cues.shape[-1], outcomes.shape[-1]), dtype=cues.dtype)
+    cue, outcome = xp.zeros_like(cues[..., :1, :]), xp.zeros_like(outcomes[..., :1, :])
+    # Made from the cues, the memory has their order in memory: batch-last cues learn much faster.
+    memory = xp.sum(outer(cue, outcome), axis=-3)
     return _started(rule, memory, start)
 
 
@@ -251,7 +257,7 @@ def hebbian(state, cue, outcome, *, beta, decay=1.0):
     state: memory (..., K, D); cue (..., K); outcome (..., D).
     """
     memory, cue, outcome, beta, decay = _trial(state, cue, outcome, beta=beta, decay=decay)
-    return _column(decay) * memory + outer(beta * cue, outcome)
+    return _decayed(memory, decay) + outer(beta * cue, outcome)
 
 
 def stimulus_trace(state, cue, outcome, *, beta, trace):
@@ -287,7 +293,7 @@ def rescorla_wagner(state, cue, outcome, *, beta, beta_omitted=None, decay=1.0):
     source; 1 is the source's rule. state: memory (..., K, D); cue (..., K); outcome (..., D).
     """
     memory, cue, outcome, beta, decay = _trial(state, cue, outcome, beta=beta, decay=decay)
-    memory = _column(decay) * memory
+    memory = _decayed(memory, decay)
     error = outcome - _prediction(memory, cue)
     change = outer(beta * cue, error)
     if beta_omitted is not None:
@@ -433,7 +439,7 @@ def learn(rule, cues, outcomes, *, state=None, test=None, **parameters):
     for t in range(T):
         cue, outcome, before = cues[..., t, :], outcomes[..., t, :], memory_of(state)
         now = fixed | {name: value[..., t, :] for name, value in varying.items()}
-        decayed = _column(per_feature("decay", now.get("decay", 1.0), cue)) * before
+        decayed = _decayed(before, per_feature("decay", now.get("decay", 1.0), cue))
         learned = rule(state, cue, outcome, **now)
         if test is not None:
             held = xp.broadcast_to(arrays[-1], batch + (T, 1))[..., t, :]

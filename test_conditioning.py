@@ -992,9 +992,10 @@ def test_the_stand_in_refuses_what_cupy_refuses():
 
 # The names of the array module that rules.py and conditioning.py use; all of them are in CuPy 14.2.
 IN_CUPY = set("""
-    abs arange array asarray broadcast_to clip concatenate cumprod cumsum empty exp eye inf
-    linalg.norm linalg.solve max maximum minimum moveaxis ones result_type sqrt sum swapaxes
-    tril where zeros zeros_like
+    abs arange array asarray broadcast_to clip concatenate cumprod cumsum empty empty_like exp
+    eye inf
+    linalg.norm linalg.solve max maximum minimum moveaxis ones ones_like result_type sqrt stack sum
+    swapaxes tril where zeros zeros_like
 """.split())
 
 
