@@ -28,7 +28,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rules import AssociabilityState, array_module, common_arrays, per_feature
+from rules import (
+    AssociabilityState,
+    array_module,
+    batch_shape,
+    common_arrays,
+    limits,
+    per_feature,
+    per_trial,
+)
 
 # ---------------------------------------------------------------------------- attention, 3 forms
 
@@ -41,7 +49,8 @@ def attention(queries, keys, values, *, beta=1.0, decay=1.0, error_correcting=Fa
     beta and decay: numbers, or one value a token (one axis fewer than the keys), or one a token
     and feature (as many axes). form: "recurrent" (the loop over tokens), "parallel" (all tokens in
     one triangular solve, time and memory T^2), "chunkwise" (parallel within `chunk` tokens,
-    recurrent between chunks: linear in T). All three agree.
+    recurrent between chunks: linear in T). All three agree for finite numbers (the matrix forms
+    multiply later tokens by 0, so that a NaN or an infinity there reaches earlier outputs).
     Sources: Katharopoulos et al. 2020; Sun et al. 2023; Yang et al. 2023 (GLA); Schlag et al. 2021
     and Yang et al. 2024 (DeltaNet); Yang et al. 2025 (Gated DeltaNet: first the decay, then the
     error). Departure: no scale on the queries (many libraries hide K^-1/2).
@@ -49,17 +58,17 @@ def attention(queries, keys, values, *, beta=1.0, decay=1.0, error_correcting=Fa
     """
     if form not in ("recurrent", "parallel", "chunkwise"):
         raise ValueError(f"form must be recurrent, parallel or chunkwise, got {form!r}")
-    if isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1:
+    if isinstance(chunk, bool) or not hasattr(chunk, "__index__") or chunk < 1:
         raise ValueError(f"chunk must be a whole number of tokens, at least 1, got {chunk!r}")
     xp, queries, keys, values, state = _tokens(queries, keys, values, state)
     fades = not (isinstance(decay, int | float) and decay == 1)
-    beta, decay = per_feature("beta", beta, keys), _decay_array(decay, keys)
-    batch = np.broadcast_shapes(*(getattr(array, "shape", ())[:-2] for array in (
-        queries, keys, values, state, beta, decay)))
-    state = xp.broadcast_to(state, batch + state.shape[-2:])
+    beta, decay = per_trial("beta", beta, keys), _decay_array(decay, keys)
+    batch = batch_shape(queries=queries, keys=keys, values=values, state=state, beta=beta,
+                        decay=decay)
+    state = xp.array(xp.broadcast_to(state, batch + state.shape[-2:]))
     if form == "chunkwise" and decay.shape[-1] == 1:
         return _chunkwise(queries, keys, values, beta, decay if fades else None, error_correcting,
-                          state, chunk)
+                          state, int(chunk))
     T, arrays = keys.shape[-2], (queries, keys, values, beta * keys, decay)
     step = chunk if form == "chunkwise" else max(T, 1)
     one_chunk = _recurrent if form == "recurrent" else _parallel
@@ -93,7 +102,7 @@ def _tokens(queries, keys, values, state):
 def _decay_array(decay, keys):
     """decay as an array (..., T, 1) or (..., T, K)."""
     ones = array_module(keys).ones(keys.shape[-2:-1] + (1,), dtype=keys.dtype)
-    return per_feature("decay", decay, keys) * ones
+    return per_trial("decay", decay, keys) * ones
 
 
 def _recurrent(queries, keys, values, writes, decay, error_correcting, state):
@@ -171,25 +180,33 @@ def prediction_errors(cues, outcomes, *, beta, decay=1.0, state=None):
     (..., T, D). The predictions are outcomes - errors. beta 0 and decay 1 on test trials: `frozen`.
     """
     xp, cues, _, outcomes, state = _tokens(cues, cues, outcomes, state)
-    writes, decay = per_feature("beta", beta, cues) * cues, _decay_array(decay, cues)
+    beta, decay = per_trial("beta", beta, cues), _decay_array(decay, cues)
+    batch = batch_shape(cues=cues, outcomes=outcomes, state=state, beta=beta, decay=decay)
     targets = outcomes - (xp.cumprod(decay, axis=-2) * cues) @ state
-    strict = xp.tril(_scores(cues, writes, decay_between(decay)), -1)
-    batch = np.broadcast_shapes(strict.shape[:-2], targets.shape[:-2])
+    strict = xp.tril(_scores(cues, beta * cues, decay_between(decay)), -1)
     return unit_lower_solve(strict, xp.broadcast_to(targets, batch + targets.shape[-2:]))
 
 
-def frozen(test, *, beta, decay=1.0):
-    """{"beta", "decay"} for attention in which the test trials (..., T) change nothing.
+def frozen(test, **rates):
+    """The rates of an attention layer in which the test trials (..., T) change nothing.
 
-    A token with beta 0 and decay 1 is only read: its output is the response to a test stimulus.
-    Both come back with the axes of `test`, or one more where one value a feature was given.
+    A token with beta 0, eta 0 and decay 1 is only read: its output is the response to a test
+    stimulus. rates: any of beta, eta, decay, as numbers, one value a trial (as many axes as test)
+    or one a trial and feature (one more); the same names come back as arrays. `test` has all the
+    batch axes of the keys. TypeError for another name, ValueError for another number of axes.
     """
-    xp = array_module(test)
-
-    def hold(value, at_test):
-        per_cue = getattr(value, "ndim", 0) == test.ndim + 1
-        return xp.where(test[..., None] if per_cue else test, at_test, value)
-    return {"beta": hold(beta, 0.0), "decay": hold(decay, 1.0)}
+    xp = array_module(test, *rates.values())
+    test, held = xp.asarray(test), {}
+    for name, rate in rates.items():
+        rate = xp.asarray(rate)
+        if name not in ("beta", "eta", "decay"):
+            raise TypeError(f"frozen takes beta, eta and decay, got {name}")
+        if rate.ndim and rate.ndim - test.ndim not in (0, 1):
+            raise ValueError(f"{name} must be a number or have {test.ndim} or {test.ndim + 1} axes "
+                             f"for test of shape {test.shape}, got shape {rate.shape}")
+        mask = test[..., None] if rate.ndim > test.ndim else test
+        held[name] = xp.where(mask, 1.0 if name == "decay" else 0.0, rate)
+    return held
 
 
 # --------------------------------------------------------------- the chunkwise form, made fast
@@ -216,8 +233,8 @@ def _chunkwise(queries, keys, values, beta, decay, error_correcting, state, chun
     chunk of their own. Time and memory are linear in T.
     """
     xp, T, writes = array_module(keys), keys.shape[-2], keys
-    if not isinstance(beta, float) and beta.shape[-1] > 1:
-        writes, beta = beta * keys, 1.0
+    if beta.shape[-1] > 1:
+        writes, beta = beta * keys, xp.ones((1, 1), dtype=keys.dtype)
     shape = np.broadcast_shapes(queries.shape, keys.shape)
     queries, keys = xp.broadcast_to(queries, shape), xp.broadcast_to(keys, shape)
     state = xp.array(state, order="C")  # a copy, changed in place from here on
@@ -237,7 +254,7 @@ def _chunkwise(queries, keys, values, beta, decay, error_correcting, state, chun
                 weights[..., t, :t] = kept[..., t, :] * weights[..., t - 1, :t]
             g = xp.cumprod(kept, axis=-2)
             rows = rows * xp.concatenate([g, g], axis=-2)
-        weights = weights * (beta if isinstance(beta, float) else
+        weights = weights * (beta[..., None, :, :] if beta.shape[-2] == 1 else
                              xp.swapaxes(_in_chunks(beta, start, stop, C), -1, -2))
         A, A_read = scores[..., :C, :] * weights, scores[..., C:, :] * weights
         solved = unit_lower_inverse(A) if error_correcting else xp.zeros_like(A) + identity
@@ -314,30 +331,37 @@ def ph_attention(queries, keys, values, *, beta, eta, associability=1.0, bounds=
     if form not in ("recurrent", "parallel"):
         raise ValueError(f"form must be recurrent or parallel, got {form!r}")
     run = _ph_recurrent if form == "recurrent" else _ph_rows
-    return run(*_ph_tokens(queries, keys, values, beta, eta, associability, state), bounds)
+    return run(*_ph_tokens(queries, keys, values, beta, eta, associability, state), limits(bounds))
 
 
 def _ph_tokens(queries, keys, values, beta, eta, associability, state):
     """queries, keys, values, beta, eta, memory, associability, all with the whole batch shape."""
+    if state is not None and not isinstance(state, AssociabilityState):
+        raise TypeError(f"state must be an AssociabilityState, got {type(state).__name__}")
     memory = None if state is None else state.memory
     xp, queries, keys, values, memory = _tokens(queries, keys, values, memory)
     alpha = associability if state is None else state.associability
-    ones = xp.ones(keys.shape[-2:-1] + (1,), dtype=keys.dtype)
-    beta, eta = (per_feature(name, rate, keys) * ones
-                 for name, rate in (("beta", beta), ("eta", eta)))
     alpha = xp.asarray(alpha, dtype=keys.dtype)
-    batch = np.broadcast_shapes(*(a.shape[:-2] for a in (queries, keys, values, memory, beta, eta)),
-                                alpha.shape[:-1])
-    return *(xp.broadcast_to(a, batch + a.shape[-2:])
-             for a in (queries, keys, values, beta, eta, memory)), \
-        xp.broadcast_to(alpha, batch + keys.shape[-1:])
+    alpha = alpha if alpha.ndim else alpha.reshape((1,))
+    if alpha.shape[-1] not in (1, keys.shape[-1]):
+        raise ValueError(f"associability must be a number or an array (..., K) for keys of shape "
+                         f"{keys.shape}, got shape {alpha.shape}")
+    beta, eta = (per_trial(name, rate, keys) for name, rate in (("beta", beta), ("eta", eta)))
+    batch = batch_shape(queries=queries, keys=keys, values=values, state=memory, beta=beta, eta=eta,
+                        associability=alpha[..., None])
+    queries, keys, values, beta, eta = (
+        xp.broadcast_to(a, batch + (keys.shape[-2], a.shape[-1]))
+        for a in (queries, keys, values, beta, eta))
+    memory = xp.array(xp.broadcast_to(memory, batch + memory.shape[-2:]))
+    alpha = xp.array(xp.broadcast_to(alpha, batch + keys.shape[-1:]))
+    return queries, keys, values, beta, eta, memory, alpha
 
 
 def _next_associability(alpha, key, eta, error, bounds):
-    xp = array_module(key)
-    size = xp.linalg.norm(error, axis=-1)[..., None]
-    moved = (1 - eta * key**2) * alpha + eta * key**2 * size
-    return xp.where(key == 0, alpha, xp.minimum(xp.maximum(moved, bounds[0]), bounds[1]))
+    """(1 - eta k^2) alpha + eta k^2 |E| within the bounds, where eta k^2 is not 0."""
+    xp, speed = array_module(key), eta * key**2
+    moved = (1 - speed) * alpha + speed * xp.linalg.norm(error, axis=-1)[..., None]
+    return xp.where(speed == 0, alpha, xp.minimum(xp.maximum(moved, bounds[0]), bounds[1]))
 
 
 def _ph_recurrent(queries, keys, values, beta, eta, memory, alpha, bounds):
@@ -389,8 +413,9 @@ def mesa_attention(queries, keys, values, *, ridge):
     and 2025), ridge = noise / prior > 0. Departures: solved exactly, no gates. Causal; time K^3 T.
     """
     xp, queries, keys, values, _ = _tokens(queries, keys, values, None)
-    batch = np.broadcast_shapes(queries.shape, keys.shape)
+    batch = batch_shape(queries=queries, keys=keys, values=values) + keys.shape[-2:]
     queries, keys = xp.broadcast_to(queries, batch), xp.broadcast_to(keys, batch)
+    ridge = xp.asarray(ridge, dtype=keys.dtype)
     seen = xp.cumsum(keys[..., :, None] * keys[..., None, :], axis=-3)
     seen = seen + ridge * xp.eye(keys.shape[-1], dtype=keys.dtype)
     read = xp.linalg.solve(seen, queries[..., None])[..., 0]
@@ -404,7 +429,10 @@ def softmax_attention(queries, keys, values, *, scale):
     K^-1/2; Nadaraya 1964): outputs (..., T, D). Time and memory T^2.
     """
     xp, queries, keys, values, _ = _tokens(queries, keys, values, None)
-    scores = scale * (queries @ xp.swapaxes(keys, -1, -2))
+    batch_shape(queries=queries, keys=keys, values=values)
+    if keys.shape[-2] == 0:
+        return queries @ xp.swapaxes(keys, -1, -2) @ values
+    scores = xp.asarray(scale, dtype=keys.dtype) * (queries @ xp.swapaxes(keys, -1, -2))
     token = xp.arange(keys.shape[-2])
     scores = xp.where(token[:, None] >= token, scores, -xp.inf)
     weights = xp.exp(scores - xp.max(scores, axis=-1, keepdims=True))
@@ -425,11 +453,12 @@ def conditioning_circuit(queries, keys, values, *, cue_activation=None, outcome_
     f = cue_activation or (lambda cue: cue)
     g, h = outcome_activation or (lambda outcome: outcome), test_activation or f
     cs, us, test = f(keys), g(values), h(queries)
-    association, responses = 0, xp.empty(us.shape, dtype=us.dtype)
+    batch = batch_shape(queries=test, keys=cs, values=us)
+    association, responses = 0, [xp.zeros(batch + (0, us.shape[-1]), dtype=values.dtype)]
     for t in range(keys.shape[-2]):
         association = association + cs[..., t, :, None] * us[..., t, None, :]
-        responses[..., t, :] = xp.sum(test[..., t, :, None] * association, axis=-2)
-    return responses
+        responses.append(xp.sum(test[..., t, :, None] * association, axis=-2)[..., None, :])
+    return xp.concatenate(responses, axis=-2)
 
 
 # -------------------------------------------------------------------------------------- designs
@@ -623,12 +652,12 @@ def _sequence_arrays(sequence, names, rows, us, compound):
 
 def acquisition_strength(*, alpha, beta, n, lam=1.0):
     """lam [1 - (1 - alpha beta)^n] (Bush & Mosteller 1951; Rescorla & Wagner 1972, one cue)."""
-    return lam * (1 - (1 - alpha * beta) ** np.asarray(n))
+    return np.asarray(lam) * (1 - (1 - np.multiply(alpha, beta)) ** np.asarray(n))
 
 
 def extinction_strength(*, V_0, alpha, beta, n):
     """V_0 (1 - alpha beta)^n: strength V_0 after n omissions."""
-    return V_0 * (1 - alpha * beta) ** np.asarray(n)
+    return np.asarray(V_0) * (1 - np.multiply(alpha, beta)) ** np.asarray(n)
 
 
 def compound_strength(*, alphas, beta, n, V_0=0.0, lam=1.0):
@@ -636,11 +665,13 @@ def compound_strength(*, alphas, beta, n, V_0=0.0, lam=1.0):
 
     V_i + alpha_i / sum alpha (lam - sum V) [1 - (1 - sum alpha beta)^n]: overshadowing from V_0 =
     0, blocking where one cue is trained, overexpectation where sum V > lam (the loss is shared in
-    proportion to the saliences). alphas (K,); n (...); sum alpha beta in (0, 2).
+    proportion to the saliences). alphas, V_0 (..., K); beta, n, lam (...); sum alpha beta in
+    (0, 2).
     """
-    alphas, n = np.asarray(alphas, dtype=float), np.asarray(n)[..., None]
-    total, V_0 = np.sum(alphas), V_0 + np.zeros(alphas.shape)
-    return V_0 + alphas / total * (lam - np.sum(V_0)) * (1 - (1 - total * beta) ** n)
+    alphas, V_0 = np.broadcast_arrays(np.asarray(alphas, dtype=float), V_0)
+    beta, n, lam = (np.asarray(value)[..., None] for value in (beta, n, lam))
+    total, gap = np.sum(alphas, axis=-1, keepdims=True), lam - np.sum(V_0, axis=-1, keepdims=True)
+    return V_0 + alphas / total * gap * (1 - (1 - total * beta) ** n)
 
 
 def blocking_strength(*, a, c, x, beta, m, n, lam=1.0):
@@ -664,12 +695,13 @@ def equilibrium_strength(cues, outcomes):
     (delta P with a context cue), conditioned inhibition. Where it is singular, the solution of
     least norm, which is where learning from 0 ends.
     """
+    cues, outcomes = np.asarray(cues), np.asarray(outcomes)
     return np.linalg.pinv(cues.T @ cues) @ (cues.T @ outcomes)
 
 
 def contingency_strength(*, p_cue, p_no_cue, lam=1.0):
     """lam (P(US | cue) - P(US | no cue)), delta P: asymptote beside a context (Rescorla 1968)."""
-    return lam * (p_cue - p_no_cue)
+    return lam * np.subtract(p_cue, p_no_cue)
 
 
 def retained_response(response, decay):
@@ -678,13 +710,15 @@ def retained_response(response, decay):
     With a scalar decay in [0, 1] (..., T) and a scalar rate it cannot grow: no spontaneous
     recovery. A rate or a decay per feature is not covered.
     """
-    return response * np.prod(decay, axis=-1)
+    return np.asarray(response) * np.prod(decay, axis=-1)
 
 
 def minibatch_blocking(*, beta, m, batch_size):
     """Blocked / control at the error frozen for B trials, rate beta / B: (1 - beta)^(m / B).
 
-    m trials of A+ (m a multiple of B) before AX+; B = 1 is Rescorla-Wagner, B = m and more Hebb.
+    m trials of A+ before AX+, m a multiple of B (else a mini-batch mixes the phases, and the
+    formula does not hold; one that holds all trials is Hebb, without blocking). B = 1 is
+    Rescorla-Wagner.
     """
     return (1 - beta) ** (m / batch_size)
 

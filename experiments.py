@@ -71,7 +71,7 @@ class Experiment(NamedTuple):
 
 
 class CommandError(Exception):
-    """Something the user can mend; the command line prints it in one line and exits with 2."""
+    """CommandError(message, status=2): printed in one line, then exit with the status."""
 
 
 EXPERIMENTS = {}
@@ -463,8 +463,6 @@ def test_response(name, arrays, xp, *, layer=False, **changed):
     if layer:
         attend, parameters = COMPETING_LAYERS[name]
         rates = conditioning.frozen(test, **parameters)
-        if attend in (conditioning.linear_attention, conditioning.deltanet):
-            rates.pop("decay")
         return host(attend(cues, cues, outcomes, **rates)[0])[..., -1, 0]
     rule, parameters, start, _ = COMPETITORS[name]
     state = rules.initial_state(rule, cues, outcomes, **start)
@@ -1243,7 +1241,8 @@ def read_claims(out):
         return {"claims": [], "parameters": {}}
     try:
         saved = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(saved["claims"], list) and isinstance(saved["parameters"], dict):
+        if isinstance(saved["parameters"], dict) and all(
+                isinstance(row["experiment"], str) for row in saved["claims"]):
             return saved
         problem = "has no claims and parameters"
     except (ValueError, KeyError, TypeError, OSError) as error:
@@ -1266,15 +1265,15 @@ def save_results(finished, out, staging, *, seed, device):
 
     Only the results of the experiments in `finished` are replaced.
     """
-    saved = read_claims(out)
-    kept = [row for row in saved["claims"] if row["experiment"] not in finished]
-    new = [{"experiment": name} | row._asdict()
-           for name, (result, _) in finished.items() for row in result.claims]
     for name, (result, _) in finished.items():
         np.savez_compressed(staging / f"{name}.npz", **result.arrays)
         for figure in plots.FIGURES.get(name, ()):
             figure(result.arrays, result.claims).savefig(
                 staging / f"{figure.__name__}.png", dpi=110, metadata={"Software": None})
+    saved = read_claims(out)  # as late as can be: another run may have added its own meanwhile
+    kept = [row for row in saved["claims"] if row["experiment"] not in finished]
+    new = [{"experiment": name} | row._asdict()
+           for name, (result, _) in finished.items() for row in result.claims]
     content = {
         "claims": kept + new,
         "parameters": saved["parameters"] | {name: parameters
@@ -1299,11 +1298,12 @@ def move_into_place(staging, out):
         for path in files:
             os.replace(path, out / path.name)
     except BaseException:
-        for path in files:
-            if (earlier / path.name).exists():
-                os.replace(earlier / path.name, out / path.name)
-            elif not path.exists():
-                (out / path.name).unlink(missing_ok=True)
+        moved = [path.name for path in files if not path.exists()]
+        for name in moved:
+            if (earlier / name).exists():
+                os.replace(earlier / name, out / name)
+            else:
+                (out / name).unlink(missing_ok=True)
         raise
 
 
@@ -1350,9 +1350,12 @@ def run_command(arguments):
     try:
         finished = run_experiments(names, seed=options.seed, device=options.device,
                                    quick=options.quick)
-        save_results(finished, options.out, staging, seed=options.seed, device=options.device)
-    except OSError as error:
-        raise CommandError(f"results not saved, {options.out} is as it was: {error}") from None
+        try:
+            save_results(finished, options.out, staging, seed=options.seed, device=options.device)
+        except OSError as error:
+            raise CommandError(f"results not saved, {options.out} is as it was: {error}") from None
+    except KeyboardInterrupt:
+        raise CommandError(f"interrupted, {options.out} is as it was", 130) from None
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     print(claims_table(finished))
@@ -1371,13 +1374,21 @@ def main(arguments=None):
     command, rest = (arguments[0], arguments[1:]) if arguments[:1] and arguments[0] in COMMANDS \
         else ("run", arguments)
     try:
-        return COMMANDS[command](rest)
+        status = COMMANDS[command](rest)
+        sys.stdout.flush()
+        return status
     except CommandError as error:
-        print(f"experiments.py: {error}", file=sys.stderr)
-        return 2
+        message, status = (*error.args, 2)[:2]
+        print(f"experiments.py: {message}", file=sys.stderr)
+        return status
     except KeyboardInterrupt:
-        print("\nexperiments.py: interrupted; earlier results are as they were", file=sys.stderr)
+        print("experiments.py: interrupted", file=sys.stderr)
         return 130
+    except OSError as error:
+        print(f"experiments.py: {error}", file=sys.stderr)
+        if sys.stdout is sys.__stdout__:  # closed or full: what is left to print has nowhere to go
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 2
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Numbers of other people's programs stand here with their source.
 """
 
 import ast
+import functools
 import itertools
 import json
 import os
@@ -312,6 +313,44 @@ def test_a_rate_per_feature_is_that_feature_s_rate():
     assert_allclose(memory[:, 0], [0.5, 0.25], **CLOSE)
 
 
+def test_rates_may_be_lists_numpy_numbers_and_zero_dimensional_arrays():
+    cues, outcomes = np.ones((2, 2, 2)), np.ones((2, 2, 1))
+    for beta in (0.1, np.float32(0.1), np.array(0.1), [[0.1]], [[0.1, 0.1]]):
+        _, memory = learn(rules.hebbian, cues, outcomes, beta=beta)
+        _, state = attention(cues, cues, outcomes, beta=beta)
+        assert_allclose(memory, np.full((2, 2, 1), 0.2), rtol=1e-7, atol=0)
+        assert_allclose(state, memory, **CLOSE)
+    _, memory = learn(rules.hebbian, cues[0], outcomes[0], beta=[0.1, 0.5])  # one value a trial
+    _, state = attention(cues[0], cues[0], outcomes[0], beta=[0.1, 0.5])
+    assert_allclose(memory[:, 0], [0.6, 0.6], **CLOSE)
+    assert_allclose(state, memory, **CLOSE)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_one_associability_a_cue_is_shared_by_the_groups(K):
+    _, cues, outcomes, _ = layer(3, T=5, K=K)  # as many groups as cues, or not
+    associability = np.linspace(0.2, 0.9, K)
+    start = initial_state(rules.pearce_hall, cues, outcomes, associability=associability)
+    _, last = learn(rules.pearce_hall, cues, outcomes, state=start, beta=0.2, eta=0.1)
+    bare = AssociabilityState(np.zeros((K, 2)), associability)
+    _, same = learn(rules.pearce_hall, cues, outcomes, state=bare, beta=0.2, eta=0.1)
+    _, attended = ph_attention(cues, cues, outcomes, beta=0.2, eta=0.1, associability=associability)
+    for b in range(3):
+        single = initial_state(rules.pearce_hall, cues[b], outcomes[b],
+                               associability=associability)
+        _, alone = learn(rules.pearce_hall, cues[b], outcomes[b], state=single, beta=0.2, eta=0.1)
+        for state in (last, same, attended):
+            assert_allclose(state.memory[b], alone.memory, **CLOSE)
+            assert_allclose(state.associability[b], alone.associability, **CLOSE)
+
+
+def test_a_rule_with_some_parameters_set_is_still_that_rule():
+    cues, outcomes = np.ones((4, 1)), np.ones((4, 1))
+    rule = functools.partial(rules.pearce_hall, eta=0.3)
+    expected, _ = learn(rules.pearce_hall, cues, outcomes, beta=0.5, eta=0.3)
+    assert_array_equal(learn(rule, cues, outcomes, beta=0.5)[0], expected)
+
+
 def test_more_settings_than_groups_broadcast():
     rates = np.array([[0.1], [0.2], [0.3]])
     predictions, memory = learn(rules.rescorla_wagner, np.ones((1, 4, 1)), np.ones((1, 4, 1)),
@@ -384,11 +423,32 @@ def test_a_rule_of_one_s_own_brings_its_start_along():
     assert_allclose(state.usage, [6.0], **CLOSE)
 
 
+X3, V3, A3 = np.ones((3, 2)), np.ones((3, 1)), np.ones((4, 3, 2))
 BAD_RULE_CALLS = [
+    (lambda: learn("hebbian", X3, V3, beta=1), "rule must be a function, such as hebbian"),
+    (lambda: learn(rules.hebbian, X3, V3, beta=None), "beta must be real numbers, got dtype obj"),
+    (lambda: learn(rules.hebbian, X3, V3, beta=np.complex64(1j)), "beta must be real numbers"),
+    (lambda: learn(rules.hebbian, X3, V3, beta=np.ones((3, 4))), "beta must be a number or have"),
+    (lambda: learn(rules.hebbian, X3, V3, beta=np.ones(5)), "beta must have one value or one for"),
+    (lambda: learn(rules.hebbian, A3, np.ones((5, 3, 1)), beta=1), r"batch.*cues \(4,\), outcomes"),
+    (lambda: learn(rules.hebbian, A3, V3, beta=np.ones((5, 3))), r"do not broadcast.*beta \(5,\)"),
+    (lambda: learn(rules.hebbian, X3, V3, beta=1, test=np.ones(4)), "test must mark each of the 3"),
+    (lambda: learn(rules.hebbian, X3, V3, beta=1, state=np.ones((3, 1))), "state must be .*2, 1"),
+    (lambda: learn(rules.hebbian, X3[:0], V3[:0], beta=1, state=np.ones((7, 5))), "state must be"),
+    (lambda: learn(rules.pearce_hall, X3, V3, beta=1, eta=1, state=np.ones((2, 1))),
+     "state of pearce_hall must be AssociabilityState.*got ndarray"),
+    (lambda: learn(rules.hebbian, X3, V3, beta=1,
+                   state=AssociabilityState(np.ones((2, 1)), np.ones(2))), "state of hebbian must"),
+    (lambda: learn(rules.pearce_hall, X3, V3, beta=1, eta=1,
+                   state=AssociabilityState(np.ones((2, 1)), np.ones(1))), "associability must be"),
+    (lambda: learn(rules.pearce_hall, X3, V3, beta=1, eta=1, bounds=(1, 0)), "bounds must be two"),
+    (lambda: learn(rules.pearce_hall, X3, V3, beta=1, eta=1, bounds=None), "bounds must be two"),
+    (lambda: initial_state(rules.pearce_hall, X3, V3, associability=np.ones(3)), "associability m"),
+    (lambda: initial_state(rules.kalman, X3, V3, prior=None), "prior must be a number or an array"),
     (lambda: learn(rules.hebbian, np.ones((3, 2)), np.ones((4, 1)), beta=1), "same number of tri"),
     (lambda: learn(rules.hebbian, np.ones(3), np.ones((3, 1)), beta=1), r"cues must be"),
-    (lambda: learn(rules.hebbian, np.ones((3, 2)), np.ones((3, 1)), bta=1), "no parameter bta.*be"),
-    (lambda: learn(rules.hebbian, np.ones((3, 2)), np.ones((3, 1))), "needs the parameter beta"),
+    (lambda: learn(rules.hebbian, np.ones((3, 2)), np.ones((3, 1)), bta=1), "has no bta; its para"),
+    (lambda: learn(rules.hebbian, np.ones((3, 2)), np.ones((3, 1))), "needs beta; its par"),
     (lambda: learn(rules.hebbian, np.ones((3, 2)), np.ones((3, 1)), beta=np.ones((1, 1, 1))),
      r"beta must be a number or have 1 axes"),
     (lambda: rules.hebbian(np.ones((2, 1)), np.ones(3), np.ones(1), beta=1), "cue must be"),
@@ -533,6 +593,42 @@ def test_filtered_keys_are_the_stimulus_trace():
     assert max(experiments.relative_errors(np.random.default_rng(0), np, (2,), 20)) < 1e-12
 
 
+def test_batch_axes_of_one_argument_alone():
+    rng = np.random.default_rng(0)
+    sizes = {"queries": (5, 2), "keys": (5, 2), "values": (5, 3)}
+    options = {"beta": 0.3}
+    for wide in sizes:
+        arrays = [rng.normal(size=(4,) * (name == wide) + size) for name, size in sizes.items()]
+        for call in (lambda *a: conditioning.deltanet(*a, **options)[0],
+                     lambda *a: ph_attention(*a, eta=0.1, **options)[0],
+                     lambda *a: conditioning.mesa_attention(*a, ridge=1.0),
+                     lambda *a: conditioning.softmax_attention(*a, scale=1.0),
+                     conditioning.conditioning_circuit):
+            whole = call(*arrays)
+            assert whole.shape == (4, 5, 3)
+            for b in range(4):
+                part = call(*(array[b] if array.ndim == 3 else array for array in arrays))
+                assert_allclose(whole[b], part, **CLOSE)
+
+
+def test_numpy_numbers_do_not_widen_single_precision():
+    queries, keys, values, _ = layer(T=5, dtype=np.float32)
+    one = np.float64(1)
+    found = [conditioning.mesa_attention(queries, keys, values, ridge=one),
+             conditioning.softmax_attention(queries, keys, values, scale=one),
+             *ph_attention(queries, keys, values, beta=one, eta=one, bounds=(0 * one, one))[1],
+             *learn(rules.pearce_hall, keys, values, beta=one, eta=one, bounds=(0 * one, one))[1]]
+    assert {array.dtype for array in found} == {np.dtype(np.float32)}
+
+
+def test_a_state_comes_back_as_a_copy():
+    start = np.ones((2, 1))
+    for state in (learn(rules.hebbian, X3[:0], V3[:0], state=start, beta=1)[1],
+                  conditioning.deltanet(X3[:0], X3[:0], V3[:0], state=start, beta=1)[1]):
+        state[...] = 5
+        assert_array_equal(start, np.ones((2, 1)))
+
+
 def test_prediction_errors_from_a_start():
     _, keys, values, start = layer(2, 3, T=20)
     decay = np.random.default_rng(0).uniform(0, 1, (2, 3, 20))
@@ -581,6 +677,16 @@ def test_attention_keeps_dtype_and_arguments(form):
 
 Q, K_, V = np.ones((4, 2)), np.ones((4, 2)), np.ones((4, 3))
 BAD_ATTENTION_CALLS = [
+    (lambda: attention(Q, K_, V, beta=np.ones(5)), "beta must have one value or one for each of"),
+    (lambda: attention(Q[:1], K_[:1], V[:1], beta=np.ones(5)), "beta must have one value or"),
+    (lambda: attention(Q, K_, V, beta=None), "beta must be real numbers"),
+    (lambda: attention(np.ones((2, 4, 2)), np.ones((3, 4, 2)), V), r"queries \(2,\), keys \(3,\)"),
+    (lambda: conditioning.prediction_errors(K_, V, beta=np.ones(3)), "beta must have one value or"),
+    (lambda: ph_attention(Q, K_, V, beta=1, eta=1, associability=np.ones(3)), "associability must"),
+    (lambda: ph_attention(Q, K_, V, beta=1, eta=1, state=np.ones((2, 3))), "AssociabilityState"),
+    (lambda: ph_attention(Q, K_, V, beta=1, eta=1, bounds=(2, 1)), "bounds must be two numbers"),
+    (lambda: conditioning.frozen(np.ones(4, bool), gamma=1), "frozen takes beta, eta and decay"),
+    (lambda: conditioning.frozen(np.ones(4, bool), beta=np.ones((1, 1, 4))), "beta must be a numb"),
     (lambda: attention(Q, K_, V, form="parallell"), "form must be recurrent, parallel or chunkw"),
     (lambda: attention(Q, K_, V, chunk=0), "chunk must be a whole number.*got 0"),
     (lambda: attention(Q, K_, V, chunk=1.5), "chunk must be a whole number"),
@@ -681,6 +787,12 @@ def test_designs_go_to_learn_and_to_attention_alike():
     outputs, _ = conditioning.gated_deltanet(arrays.cues, arrays.cues, arrays.outcomes,
                                              **conditioning.frozen(arrays.test, **parameters))
     assert_allclose(outputs[arrays.test], predictions[arrays.test], **CLOSE)
+    state = initial_state(rules.pearce_hall, arrays.cues, arrays.outcomes, associability=0.8)
+    predictions_ph, _ = learn(rules.pearce_hall, arrays.cues, arrays.outcomes, test=arrays.test,
+                              state=state, beta=0.3, eta=0.4)
+    outputs, _ = ph_attention(arrays.cues, arrays.cues, arrays.outcomes, state=state,
+                              **conditioning.frozen(arrays.test, beta=0.3, eta=0.4))
+    assert_allclose(outputs[arrays.test], predictions_ph[arrays.test], **CLOSE)
     features = {key: np.full(arrays.cues.shape, value) for key, value in parameters.items()}
     held = conditioning.frozen(arrays.test, **features)
     assert held["beta"].shape == arrays.cues.shape
@@ -993,9 +1105,8 @@ def test_the_stand_in_refuses_what_cupy_refuses():
 # The names of the array module that rules.py and conditioning.py use; all of them are in CuPy 14.2.
 IN_CUPY = set("""
     abs arange array asarray broadcast_to clip concatenate cumprod cumsum empty empty_like exp
-    eye inf
-    linalg.norm linalg.solve max maximum minimum moveaxis ones ones_like result_type sqrt stack sum
-    swapaxes tril where zeros zeros_like
+    eye full inf linalg.norm linalg.solve max maximum minimum moveaxis ones ones_like
+    result_type sqrt stack sum swapaxes tril where zeros zeros_like
 """.split())
 
 
@@ -1098,6 +1209,14 @@ def test_wrong_commands_get_one_line_and_status_2(arguments, message, capsys):
     assert printed.err.startswith("experiments.py: ")
 
 
+def test_output_that_cannot_be_written_is_one_line(tmp_path):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "experiments.py", "--list"], cwd=HERE, stdout=full,
+                              stderr=subprocess.PIPE, text=True, timeout=120)
+    assert done.returncode == 2
+    assert done.stderr == "experiments.py: [Errno 28] No space left on device\n"
+
+
 def test_the_list_names_every_experiment(capsys):
     assert experiments.main(["--list"]) == 0
     listed = capsys.readouterr().out
@@ -1142,23 +1261,30 @@ def test_a_run_that_breaks_off_leaves_earlier_results(tmp_path, monkeypatch, cap
     assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("step", ["copy2", "replace"])
 @pytest.mark.parametrize("blocked", ["first.npz", "second.npz", "claims.json"])
-def test_results_are_replaced_all_or_none(tmp_path, monkeypatch, blocked, small):
+def test_results_are_replaced_all_or_none(tmp_path, monkeypatch, blocked, step, small):
     out = str(tmp_path)
     assert experiments.main(["second", "--out", out]) == 0
-    before, replace = contents(tmp_path), os.replace
+    before, owner = contents(tmp_path), experiments.os if step == "replace" else experiments.shutil
+    right = getattr(owner, step)
 
-    def refusing(source, target):
+    def failing(source, target):
         if Path(target).name == blocked and "earlier" not in Path(source).parts:
+            Path(target).write_bytes(b"torn") if step == "copy2" else None
             raise OSError(5, "Input/output error")
-        replace(source, target)
-    monkeypatch.setattr(experiments.os, "replace", refusing)
-    assert experiments.main(["first", "second", "--seed", "5", "--out", out]) == 2
-    assert contents(tmp_path) == before
+        right(source, target)
+    monkeypatch.setattr(owner, step, failing)
+    status = experiments.main(["first", "second", "--seed", "5", "--out", out])
+    if step == "copy2" and blocked == "first.npz":
+        assert status == 0  # there was none to copy
+    else:
+        assert status == 2 and contents(tmp_path) == before
 
 
 def test_results_that_are_not_ours_are_not_overwritten(tmp_path, capsys):
-    for content in ("not json", "[]", '{"claims": 1, "parameters": {}}'):
+    for content in ("not json", "[]", '{"claims": 1, "parameters": {}}',
+                    '{"claims": [{}], "parameters": {}}', '{"claims": [1], "parameters": {}}'):
         (tmp_path / "claims.json").write_text(content)
         assert experiments.main(["minibatch", "--out", str(tmp_path)]) == 2
         assert "is not a results file" in capsys.readouterr().err
