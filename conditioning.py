@@ -438,10 +438,10 @@ def trial_sequence(design, *, rng=None):
     """
     sequence = []
     for phase in design.phases:
-        places = [((i + 0.5) / trial.count, kind, trial._replace(count=1))
-                  for kind, trial in enumerate(phase) for i in range(trial.count)]
+        places = sorted(((i + 0.5) / trial.count, kind, trial._replace(count=1))
+                        for kind, trial in enumerate(phase) for i in range(trial.count))
         order = np.arange(len(places)) if rng is None else rng.permutation(len(places))
-        sequence.append([sorted(places)[i][-1] for i in order])
+        sequence.append([places[i][-1] for i in order])
     return sequence
 
 
