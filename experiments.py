@@ -179,6 +179,251 @@ def blocking(*, seed=0, device="cpu", betas=(0.05, 0.1, 0.2, 0.3, 0.5), trials=2
 # ------------------------------------------------------------------------- phenomena (the atlas)
 
 
+class Column(NamedTuple):
+    """A column of the atlas: a learning rule, the attention layer that equals it ("": none).
+
+    short: both in a few letters; function: the rule; parameters: stated once; at_rate: those that
+    a sweep changes, for an array of learning rates; start: of `rules.initial_state`; features:
+    copies of each cue (two where the decay differs between a slow and a fast one).
+    """
+
+    rule: str
+    layer: str
+    short: tuple
+    function: Callable
+    parameters: dict
+    at_rate: Callable = lambda rate: {"beta": rate}
+    start: dict = {}
+    features: int = 1
+
+
+COLUMNS = (
+    Column("Hebb", "linear attention", ("Hebb", "lin."), rules.hebbian, {"beta": 0.05}),
+    Column("Hebb, decay", "RetNet", ("Hebb-d", "RetN"), rules.hebbian,
+           {"beta": 0.05, "decay": 0.98}),
+    Column("Rescorla-Wagner", "DeltaNet", ("RW", "Delta"), rules.rescorla_wagner, {"beta": 0.1}),
+    Column("Rescorla-Wagner, decay", "Gated DeltaNet", ("RW-d", "Gated"), rules.rescorla_wagner,
+           {"beta": 0.1, "decay": 0.98}),
+    Column("Rescorla-Wagner, slow and fast decay", "KDA", ("RW-sf", "KDA"), rules.rescorla_wagner,
+           {"beta": 0.1, "decay": np.array([0.998, 0.8])}, features=2),
+    Column("Pearce-Hall (hybrid)", "PH-attention", ("PH", "PH-at"), rules.pearce_hall,
+           {"beta": 0.1, "eta": 0.2}, start={"associability": 0.8}),
+    Column("Kalman", "MesaNet", ("Kal", "Mesa"), rules.kalman, {"noise": 1.0},
+           lambda rate: {"noise": 1 / rate - 1}),
+    Column("Kalman, drift", "", ("Kal-q", ""), rules.kalman, {"noise": 1.0, "drift": 0.01},
+           lambda rate: {"noise": 1 / rate - 1}),
+    Column("Pearce-Kaye-Hall", "", ("PKH", ""), rules.pearce_kaye_hall,
+           {"beta_excitatory": 0.1, "beta_inhibitory": 0.05, "eta": 0.2},
+           lambda rate: {"beta_excitatory": rate, "beta_inhibitory": rate / 2},
+           start={"associability": 0.8}),
+    Column("Mackintosh", "", ("Mack", ""), rules.mackintosh, {"beta": 0.2, "theta": 0.2},
+           start={"associability": 0.5}),
+    Column("Bush-Mosteller", "", ("BM", ""), rules.bush_mosteller, {"beta": 0.1}),
+    Column("exemplar model", "softmax attention", ("exem", "softm"), rules.exemplar_responses,
+           {"scale": 4.0}, lambda rate: {"scale": 20 * rate}),
+    Column("temporal difference", "", ("TD", ""), rules.temporal_difference,
+           {"beta": 0.1, "trace": 0.9, "discount": 0.98}),
+)
+
+
+def batch_fastest(array, axes=2):
+    """The same array with its first axes, the batch, running fastest in memory: cues have few
+    features, so NumPy's inner loops are long this way, and the rules twice as fast.
+    """
+    order = (*range(axes, array.ndim), *range(axes))
+    array = rules.array_module(array).ascontiguousarray(array.transpose(order))
+    return array.transpose(tuple(int(axis) for axis in np.argsort(order)))
+
+
+def group_trials(comparison, features, saliences, xp):
+    """TrialArrays (1, M, T, ...) of a comparison, M = numbers, saliences, groups, orders, pair.
+
+    saliences: pairs, one salience for the tested cues and one for the others.
+    """
+    cues, outcomes, test = comparison.trials
+    tested, others = np.array(saliences, dtype=float).T[..., None]
+    salience = np.where(comparison.tested, tested, others)
+    cues = cues[:, None] * np.sqrt(salience)[:, None, None, None, None, :]
+    cues = np.repeat(cues, features, axis=-1) / np.sqrt(features)
+    outcomes = np.broadcast_to(outcomes[:, None], cues.shape[:-1] + outcomes.shape[-1:])
+    test = np.broadcast_to(test[:, None], cues.shape[:-1])
+    return conditioning.TrialArrays(*(
+        batch_fastest(xp.asarray(field.reshape((1, -1) + field.shape[5:])))
+        for field in (cues, outcomes, test)))
+
+
+def column_parameters(column, trials, rates=None):
+    """The column's parameters for trials (1, M, T, ...); learning rates lie on the first axis."""
+    xp, parameters = rules.array_module(trials.cues), dict(column.parameters)
+    if rates is not None:
+        parameters |= column.at_rate(np.array(rates)[:, None, None])
+    if column.features > 1:
+        copies = trials.cues.shape[-1] // column.features
+        parameters["decay"] = np.tile(parameters["decay"], copies)[None, None, None, :]
+    return {name: xp.asarray(value) if isinstance(value, np.ndarray) else value
+            for name, value in parameters.items()}
+
+
+def rule_responses(column, comparison, trials, parameters):
+    """Responses (rates, M, tests) of a column's learning rule to the test trials."""
+    xp, (cues, outcomes, test) = rules.array_module(trials.cues), trials
+    tests = comparison.tests
+    if column.function is rules.exemplar_responses:
+        stored = (xp.arange(test.shape[-1]) < xp.asarray(tests)[:, None]) & ~test[..., None, :]
+        scale = xp.asarray(parameters["scale"])[..., None]
+        return rules.exemplar_responses(cues[..., tests, :], cues, outcomes, scale=scale,
+                                        stored=stored)[..., 0]
+    if comparison.steps:
+        trace = conditioning.trial_trace(parameters["trace"], cues.shape[-2], comparison.steps)
+        parameters = parameters | {"trace": xp.asarray(trace)[None, None]}
+    predictions, _ = learn(column.function, cues, outcomes, test=test, **parameters,
+                           state=start_state(column, cues, outcomes, parameters))
+    return predictions[..., tests, 0]
+
+
+def start_state(column, cues, outcomes, parameters):
+    """The rule's first state, for every rate, laid out as `batch_fastest` does."""
+    rates = max((len(value) for value in parameters.values() if getattr(value, "ndim", 0)),
+                default=1)
+    cues = rules.array_module(cues).broadcast_to(cues, (rates,) + cues.shape[1:])
+    state = rules.initial_state(column.function, cues, outcomes, **column.start)
+    if isinstance(state, tuple):
+        return type(state)(*map(batch_fastest, state))
+    return batch_fastest(state)
+
+
+def layer_predictions(function, trials, *, start=None, **parameters):
+    """What the attention layer of a rule answers to each cue before it reads the trial.
+
+    (..., T, D) for cues (..., T, K). The query of token t is the cue of trial t + 1, shrunk by the
+    decay of that trial; test trials are tokens that write nothing. None if the rule has no layer:
+    Kalman with drift, and all but Hebb, Rescorla-Wagner, Pearce-Hall, Kalman and the exemplar model.
+    """
+    if function not in LAYERS or parameters.get("drift"):
+        return None
+    xp, (cues, outcomes, test) = rules.array_module(trials.cues), trials
+    beta = parameters.get("beta", 1.0)
+    if parameters.get("beta_omitted") is not None:
+        beta = xp.where(outcomes[..., 0] == 0, parameters["beta_omitted"], beta)
+    rates = conditioning.frozen(test, beta=beta, decay=parameters.get("decay", 1.0))
+    decay = rates["decay"] if rates["decay"].ndim == cues.ndim else rates["decay"][..., None]
+    nothing = xp.zeros_like(cues[..., :1, :])
+    queries = xp.concatenate([(decay * cues)[..., 1:, :], nothing], axis=-2)
+    outputs = LAYERS[function](queries, cues, outcomes, test, rates, start or {}, parameters)
+    return xp.concatenate([xp.zeros_like(outputs[..., :1, :]), outputs[..., :-1, :]], axis=-2)
+
+
+def _ph_layer(queries, cues, outcomes, test, rates, start, parameters):
+    eta = rules.array_module(cues).where(test, 0.0, parameters["eta"])
+    return conditioning.ph_attention(queries, cues, outcomes, beta=rates["beta"], eta=eta,
+                                     form="parallel", **start)[0]
+
+
+def _mesa_layer(queries, cues, outcomes, test, rates, start, parameters):
+    return conditioning.mesa_attention(
+        queries, rules.array_module(cues).where(test[..., None], 0.0, cues), outcomes,
+        ridge=parameters["noise"] / start.get("prior", 1.0))
+
+
+def _softmax_layer(queries, cues, outcomes, test, rates, start, parameters):
+    """Test tokens are hidden by one more feature, that sends their score to minus infinity."""
+    xp = rules.array_module(cues)
+    shown, hidden = xp.ones_like(queries[..., :1]), xp.where(test[..., None], -1e300, 0.0)
+    return conditioning.softmax_attention(xp.concatenate([queries, shown], axis=-1),
+                                          xp.concatenate([cues, hidden], axis=-1), outcomes,
+                                          scale=parameters["scale"])
+
+
+LAYERS = {
+    rules.hebbian: lambda queries, keys, values, test, rates, start, parameters:
+        conditioning.retention(queries, keys, values, **rates)[0],
+    rules.rescorla_wagner: lambda queries, keys, values, test, rates, start, parameters:
+        conditioning.gated_deltanet(queries, keys, values, **rates)[0],
+    rules.pearce_hall: _ph_layer,
+    rules.kalman: _mesa_layer,
+    rules.exemplar_responses: _softmax_layer,
+}
+
+
+def verdict(effect, low, high, finding, threshold):
+    """1 shows the finding, -1 the opposite, 0 no effect: smaller than the threshold, or an interval
+    that contains 0. Where animals show no difference (finding 0), 1 without and -1 with an effect.
+    """
+    found = np.where((np.abs(effect) < threshold) | (low * high <= 0), 0, np.sign(effect))
+    return (found * finding if finding else 1 - 2 * np.abs(found)).astype(int)
+
+
+@experiment(quick={"pairs": 20, "layer_pairs": 2, "sweep_pairs": 2, "rates": (0.05, 0.2, 0.5),
+                   "trials": (6, 50)})
+def phenomena(*, seed=0, device="cpu", pairs=100, layer_pairs=10, sweep_pairs=8, threshold=0.02,
+              rates=(0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5), trials=(6, 10, 20, 30, 50),
+              saliences=((1, 1), (0.5, 0.5), (0.5, 1), (1, 0.5), (0.25, 1))):
+    """The atlas: every classical phenomenon in every learning rule, and in its attention layer.
+
+    pairs of random orders at the stated parameters, `layer_pairs` of them through the attention
+    layers too, `sweep_pairs` in the sweep over rates, trials and saliences (tested cues, others).
+    """
+    xp, started, simulated = device_module(device), time.perf_counter(), 0
+    shape = (len(conditioning.PHENOMENA), len(COLUMNS))
+    cells = {name: np.zeros(shape) for name in ("experimental", "control", "effect", "low", "high")}
+    cells["verdict"], difference = np.zeros(shape, dtype=int), np.zeros(shape)
+    counts = np.zeros(shape + (3,))
+    for row, phenomenon in enumerate(conditioning.PHENOMENA):
+        for in_time in (False, True):
+            stated = conditioning.phenomenon_arrays(phenomenon, orders=pairs, seed=seed,
+                                                    in_time=in_time)
+            sweep = conditioning.phenomenon_arrays(phenomenon, trials=trials, orders=sweep_pairs,
+                                                   seed=seed + 1, in_time=in_time)
+            for column, entry in enumerate(COLUMNS):
+                if (entry.function is rules.temporal_difference) != in_time:
+                    continue
+                responses, layer, done = column_responses(entry, stated, ((1, 1),), None, xp,
+                                                          layer_pairs)
+                swept, _, more = column_responses(entry, sweep, saliences, rates, xp, 0)
+                simulated += done + more
+                difference[row, column] = layer
+                groups = responses[0, 0, 0]
+                effect, low, high = order_interval(groups[0] - groups[1])
+                cell = {"experimental": np.mean(groups[0]), "control": np.mean(groups[1]),
+                        "effect": effect, "low": low, "high": high,
+                        "verdict": verdict(effect, low, high, phenomenon.finding, threshold)}
+                for name, value in cell.items():
+                    cells[name][row, column] = value
+                swept = np.mean(swept[..., 0, :, :] - swept[..., 1, :, :], axis=(-2, -1))
+                found = verdict(swept, swept, swept, phenomenon.finding, threshold)
+                counts[row, column] = [np.mean(found == kind) for kind in (1, 0, -1)]
+    return cells, counts, difference, simulated, time.perf_counter() - started
+
+
+def column_responses(column, comparison, saliences, rates, xp, layer_pairs):
+    """Responses (rates, numbers, saliences, 2 groups, orders, pair) of a column, the largest
+    difference between rule and attention layer, and the number of trials simulated.
+    """
+    trials = group_trials(comparison, column.features, saliences, xp)
+    parameters = column_parameters(column, trials, rates)
+    responses = host(rule_responses(column, comparison, trials, parameters))
+    numbers, groups, orders, pair = comparison.trials.test.shape[:4]
+    simulated = len(responses) * np.sum(~host(trials.test)) // max(comparison.steps, 1)
+    shaped = responses.reshape((-1, numbers, len(saliences), groups, orders, pair)
+                               + responses.shape[2:])
+    difference = 0.0
+    if layer_pairs and column.layer:
+        some = np.arange(shaped[0, ..., 0].size).reshape(shaped.shape[1:-1])[..., :layer_pairs, :]
+        first = conditioning.TrialArrays(*(field[:, some.ravel()] for field in trials))
+        layer = layer_predictions(column.function, first, start=column.start, **parameters)
+        layer = host(layer)[..., comparison.tests, 0]
+        difference = float(np.max(np.abs(layer - responses[:, some.ravel()])))
+    return np.sum(shaped * comparison.weights, axis=-1), difference, int(simulated)
+
+
+def order_interval(effects):
+    """Mean effect and its 95% interval over pairs of orders, for effects (orders, pair)."""
+    effects = np.mean(effects, axis=-1)
+    if len(effects) == 1:
+        return effects[0], effects[0], effects[0]
+    return mean_interval(effects)
+
+
 # ---------------------------------------------------------------------------- capacity (P2, A6)
 
 
