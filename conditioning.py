@@ -446,10 +446,11 @@ def trial_sequence(design, *, rng=None):
     """
     sequence = []
     for phase in design.phases:
-        places = sorted(((i + 0.5) / trial.count, kind, trial._replace(count=1))
+        places = sorted(((i + 0.5) / trial.count, kind)
                         for kind, trial in enumerate(phase) for i in range(trial.count))
         order = np.arange(len(places)) if rng is None else rng.permutation(len(places))
-        sequence.append([places[i][-1] for i in order])
+        single = [trial._replace(count=1) for trial in phase]
+        sequence.append([single[places[i][1]] for i in order])
     return sequence
 
 
@@ -542,8 +543,8 @@ def time_steps(trial, steps):
 
 
 def trial_trace(trace, T, steps):
-    """trace (T,) for T time steps in trials of `steps`: 0 on each trial's last step."""
-    return np.where(np.arange(1, T + 1) % steps == 0, 0.0, trace)
+    """trace (..., T) for T time steps of trials of `steps` (...) each: 0 on a trial's last step."""
+    return np.where(np.arange(T)[::-1] % np.asarray(steps)[..., None] == 0, 0.0, trace)
 
 
 def _mirror(sequence):
@@ -562,16 +563,19 @@ def _mirror(sequence):
 
 def _sequence_arrays(sequence, names, rows, us, compound, steps):
     trials = list(itertools.chain(*sequence))
-    if steps:
-        trials = [step for trial in trials for step in time_steps(trial, steps)]
-    present = np.array([[name in trial.cues for name in names] for trial in trials], dtype=float)
-    cues = present.reshape(len(trials), len(names)) @ rows
+    kinds = {trial: place for place, trial in enumerate(dict.fromkeys(trials))}
+    shown = [step for trial in kinds for step in (time_steps(trial, steps) if steps else [trial])]
+    present = np.array([[name in step.cues for name in names] for step in shown], dtype=float)
+    cues = present.reshape(len(shown), len(names)) @ rows
     if compound == "normalised":
         length = np.sqrt(np.sum(cues**2, axis=-1, keepdims=True))
         cues = cues / np.where(length > 0, length, 1)
     size = {"+": us[0], "++": us[1], "-": 0.0, "?": 0.0}
-    outcomes = np.array([[size[trial.outcome]] for trial in trials], dtype=float)
-    return TrialArrays(cues, outcomes, np.array([trial.outcome == "?" for trial in trials]))
+    outcomes = np.array([[size[step.outcome]] for step in shown], dtype=float)
+    test = np.array([step.outcome == "?" for step in shown])
+    places = np.array([kinds[trial] for trial in trials], dtype=int)[:, None] * max(steps, 1)
+    places = (places + np.arange(max(steps, 1))).ravel()
+    return TrialArrays(cues[places], outcomes[places], test[places])
 
 
 # --------------------------------------------------------------------------------- closed forms
@@ -715,7 +719,7 @@ PHENOMENA = (
     Phenomenon("overexpectation", _COMPETITION, "Rescorla 1970; Kremer 1978",
                "40A+/40X+ | 40AX+ | X?", "40A+/40X+ | 40_ | X?", -1, order="reversed"),
     Phenomenon("relative validity", _COMPETITION, "Wagner, Logan, Haberlandt & Price 1968",
-               "40AX+/40BX- | X?", "40AX+50%/40BX+50% | X?", -1, order="mirrored"),
+               "40AX+/40BX- | X?", "20AX+/20BX+/20AX-/20BX- | X?", -1, order="mirrored"),
     Phenomenon("zero contingency", _COMPETITION, "Rescorla 1968",
                "80KA+50%/80K+50% | A?", "80KA+50%/80K- | A?", -1, order="reversed"),
     # X and Y were reinforced equally often, beside a good and a poor predictor.
@@ -805,7 +809,7 @@ def scaled_design(design, factor):
 class Comparison(NamedTuple):
     """Arrays of a phenomenon: trials (numbers, groups, orders, pair, T, ...), one group if both are
     the same animals; whether a cue is tested (K,); the places of the test trials and their weights
-    (2 groups, 1, 1, tests), that broadcast with responses; time steps a trial (or 0).
+    (2 groups, 1, 1, tests), that broadcast with responses; rows a trial: 1, or its time steps.
     """
 
     trials: TrialArrays
@@ -849,4 +853,4 @@ def phenomenon_arrays(phenomenon, *, trials=(None,), orders=1, seed=0, in_time=F
                      if phase[-1].outcome == "?")
     weights = [phenomenon.contrast, phenomenon.control_contrast or phenomenon.contrast]
     return Comparison(stacked, np.array([name in tested for name in names]), tests * max(steps, 1),
-                      np.array(weights)[:, None, None, :], steps)
+                      np.array(weights)[:, None, None, :], max(steps, 1))

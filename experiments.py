@@ -13,7 +13,9 @@ through the Lens of Pavlovian Conditioning"); A1 to A9, the third ("Attention as
 """
 
 import argparse
+import csv
 import inspect
+import io
 import json
 import os
 import platform
@@ -50,10 +52,15 @@ class Claim(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What an experiment returns: arrays on the host, by name, and its claims."""
+    """What an experiment returns: arrays on the host, by name, and its claims.
+
+    files: texts to save beside them, by file name; report: a text to print.
+    """
 
     arrays: dict
     claims: list
+    files: dict = {}
+    report: str = ""
 
 
 class Experiment(NamedTuple):
@@ -235,50 +242,86 @@ def batch_fastest(array, axes=2):
     return array.transpose(tuple(int(axis) for axis in np.argsort(order)))
 
 
-def group_trials(comparison, features, saliences, xp):
-    """TrialArrays (1, M, T, ...) of a comparison, M = numbers, saliences, groups, orders, pair.
-
-    saliences: pairs, one salience for the tested cues and one for the others.
+class Batch(NamedTuple):
+    """Comparisons of similar length that run together: trials (1, M, T, ...), rows a trial (M,),
+    places of test trials (counted from the end); for each comparison its row in the atlas and its
+    place along M, in the axes (numbers, saliences, groups, orders, pair).
     """
+
+    trials: conditioning.TrialArrays
+    steps: np.ndarray
+    places: np.ndarray
+    parts: list
+
+
+def batches(comparisons, saliences, xp, largest):
+    """Batches of the comparisons, filled up in front to a common length with empty test trials.
+
+    saliences: pairs, one for the tested cues and one for the others. largest: M of a batch.
+    """
+    joined = []
+    for row in sorted(range(len(comparisons)), key=lambda i: comparisons[i].trials.test.shape[-1]):
+        trials, axes = with_saliences(comparisons[row], saliences)
+        if not joined or sum(len(other.test) for _, other, _ in joined[-1]) + len(trials.test) \
+                > largest:
+            joined.append([])
+        joined[-1].append((row, trials, axes))
+    for batch in joined:
+        _, T, K = np.max([trials.cues.shape for _, trials, _ in batch], axis=0)
+        filled, steps, parts, places = [], [], [], set()
+        for row, (cues, outcomes, test), axes in batch:
+            front = (T - cues.shape[1], 0)
+            filled.append((np.pad(cues, ((0, 0), front, (0, K - cues.shape[2]))),
+                           np.pad(outcomes, ((0, 0), front, (0, 0))),
+                           np.pad(test, ((0, 0), front), constant_values=True)))
+            parts.append((row, len(steps) + np.arange(len(test)).reshape(axes)))
+            steps += [comparisons[row].steps] * len(test)
+            places |= {int(place) - cues.shape[1] for place in comparisons[row].tests}
+        yield Batch(conditioning.TrialArrays(*(
+            batch_fastest(xp.asarray(np.concatenate(field)[None]))
+            for field in zip(*filled, strict=True))), np.array(steps), np.array(sorted(places)),
+            parts)
+
+
+def with_saliences(comparison, saliences):
+    """TrialArrays (M, T, ...) of a comparison at each pair of saliences, and the axes of M."""
     cues, outcomes, test = comparison.trials
     tested, others = np.array(saliences, dtype=float).T[..., None]
     salience = np.where(comparison.tested, tested, others)
     cues = cues[:, None] * np.sqrt(salience)[:, None, None, None, None, :]
-    cues = np.repeat(cues, features, axis=-1) / np.sqrt(features)
     outcomes = np.broadcast_to(outcomes[:, None], cues.shape[:-1] + outcomes.shape[-1:])
     test = np.broadcast_to(test[:, None], cues.shape[:-1])
-    return conditioning.TrialArrays(*(
-        batch_fastest(xp.asarray(field.reshape((1, -1) + field.shape[5:])))
-        for field in (cues, outcomes, test)))
+    return conditioning.TrialArrays(*(field.reshape((-1,) + field.shape[5:])
+                                      for field in (cues, outcomes, test))), test.shape[:5]
 
 
-def column_parameters(column, trials, rates=None):
-    """The column's parameters for trials (1, M, T, ...); learning rates lie on the first axis."""
+def column_inputs(column, trials, rates=None):
+    """Trials (1, M, T, ...) and parameters of a column; learning rates lie on the first axis."""
     xp, parameters = rules.array_module(trials.cues), dict(column.parameters)
     if rates is not None:
         parameters |= column.at_rate(np.array(rates)[:, None, None])
     if column.features > 1:
-        copies = trials.cues.shape[-1] // column.features
-        parameters["decay"] = np.tile(parameters["decay"], copies)[None, None, None, :]
-    return {name: xp.asarray(value) if isinstance(value, np.ndarray) else value
-            for name, value in parameters.items()}
+        copies = xp.repeat(trials.cues, column.features, axis=-1) / column.features**0.5
+        parameters["decay"] = np.tile(parameters["decay"], trials.cues.shape[-1])[None, None, None]
+        trials = trials._replace(cues=batch_fastest(copies))
+    return trials, {name: xp.asarray(value) if isinstance(value, np.ndarray) else value
+                    for name, value in parameters.items()}
 
 
-def rule_responses(column, comparison, trials, parameters):
-    """Responses (rates, M, tests) of a column's learning rule to the test trials."""
+def rule_responses(column, trials, parameters, steps, places):
+    """Responses (rates, M, places) of a column's learning rule to the trials at the places."""
     xp, (cues, outcomes, test) = rules.array_module(trials.cues), trials
-    tests = comparison.tests
     if column.function is rules.exemplar_responses:
-        stored = (xp.arange(test.shape[-1]) < xp.asarray(tests)[:, None]) & ~test[..., None, :]
+        earlier = xp.arange(-test.shape[-1], 0) < xp.asarray(places)[:, None]
         scale = xp.asarray(parameters["scale"])[..., None]
-        return rules.exemplar_responses(cues[..., tests, :], cues, outcomes, scale=scale,
-                                        stored=stored)[..., 0]
-    if comparison.steps:
-        trace = conditioning.trial_trace(parameters["trace"], cues.shape[-2], comparison.steps)
-        parameters = parameters | {"trace": xp.asarray(trace)[None, None]}
+        return rules.exemplar_responses(cues[..., places, :], cues, outcomes, scale=scale,
+                                        stored=earlier & ~test[..., None, :])[..., 0]
+    if column.function is rules.temporal_difference:
+        trace = conditioning.trial_trace(parameters["trace"], cues.shape[-2], steps)
+        parameters = parameters | {"trace": xp.asarray(trace)[None]}
     predictions, _ = learn(column.function, cues, outcomes, test=test, **parameters,
                            state=start_state(column, cues, outcomes, parameters))
-    return predictions[..., tests, 0]
+    return predictions[..., places, 0]
 
 
 def start_state(column, cues, outcomes, parameters):
@@ -362,58 +405,84 @@ def phenomena(*, seed=0, device="cpu", pairs=100, layer_pairs=10, sweep_pairs=8,
 
     pairs of random orders at the stated parameters, `layer_pairs` of them through the attention
     layers too, `sweep_pairs` in the sweep over rates, trials and saliences (tested cues, others).
+    threshold: the least effect, in units of lambda.
     """
     xp, started, simulated = device_module(device), time.perf_counter(), 0
     shape = (len(conditioning.PHENOMENA), len(COLUMNS))
-    cells = {name: np.zeros(shape) for name in ("experimental", "control", "effect", "low", "high")}
-    cells["verdict"], difference = np.zeros(shape, dtype=int), np.zeros(shape)
-    counts = np.zeros(shape + (3,))
-    for row, phenomenon in enumerate(conditioning.PHENOMENA):
-        for in_time in (False, True):
-            stated = conditioning.phenomenon_arrays(phenomenon, orders=pairs, seed=seed,
-                                                    in_time=in_time)
-            sweep = conditioning.phenomenon_arrays(phenomenon, trials=trials, orders=sweep_pairs,
-                                                   seed=seed + 1, in_time=in_time)
-            for column, entry in enumerate(COLUMNS):
-                if (entry.function is rules.temporal_difference) != in_time:
-                    continue
-                responses, layer, done = column_responses(entry, stated, ((1, 1),), None, xp,
-                                                          layer_pairs)
-                swept, _, more = column_responses(entry, sweep, saliences, rates, xp, 0)
-                simulated += done + more
-                difference[row, column] = layer
-                groups = responses[0, 0, 0]
-                effect, low, high = order_interval(groups[0] - groups[1])
-                cell = {"experimental": np.mean(groups[0]), "control": np.mean(groups[1]),
-                        "effect": effect, "low": low, "high": high,
-                        "verdict": verdict(effect, low, high, phenomenon.finding, threshold)}
-                for name, value in cell.items():
-                    cells[name][row, column] = value
-                swept = np.mean(swept[..., 0, :, :] - swept[..., 1, :, :], axis=(-2, -1))
-                found = verdict(swept, swept, swept, phenomenon.finding, threshold)
-                counts[row, column] = [np.mean(found == kind) for kind in (1, 0, -1)]
-    return cells, counts, difference, simulated, time.perf_counter() - started
+    cells = {name: np.zeros(shape) for name in ("experimental", "control", "effect", "low", "high",
+                                                "verdict")}
+    shares, difference = np.zeros(shape + (3,)), np.zeros(shape)
+    for column, row, responses, far, trials_done in atlas_responses(
+            xp, ((1, 1),), None, layer_pairs, orders=pairs, seed=seed):
+        experimental, control = responses[0, 0, 0]
+        effect, low, high = order_interval(experimental - control)
+        found = verdict(effect, low, high, conditioning.PHENOMENA[row].finding, threshold)
+        cell = (np.mean(experimental), np.mean(control), effect, low, high, found)
+        for name, value in zip(cells, cell, strict=True):
+            cells[name][row, column] = value
+        difference[row, column] = far
+        simulated += trials_done
+    for column, row, responses, _, trials_done in atlas_responses(
+            xp, saliences, rates, 0, trials=trials, orders=sweep_pairs, seed=seed):
+        effect = np.mean(responses[..., 0, :, :] - responses[..., 1, :, :], axis=(-2, -1))
+        found = verdict(effect, effect, effect, conditioning.PHENOMENA[row].finding, threshold)
+        shares[row, column] = [np.mean(found == kind) for kind in VERDICTS]
+        simulated += trials_done
+    cells["verdict"] = cells["verdict"].astype(int)
+    seconds = time.perf_counter() - started
+    settings = len(rates) * len(trials) * len(saliences)
+    arrays = cells | {
+        "shares": shares, "layer_difference": difference, "names": np.array([entry.name for entry in conditioning.PHENOMENA]),
+        "groups": np.array([entry.group for entry in conditioning.PHENOMENA]),
+        "findings": np.array([entry.finding for entry in conditioning.PHENOMENA]),
+        "rules": np.array([entry.rule for entry in COLUMNS]),
+        "layers": np.array([entry.layer for entry in COLUMNS])} | curve_arrays(xp)
+    report = (f"{atlas_table(arrays, settings, threshold)}\n{simulated:,} trials simulated in "
+              f"{seconds:.1f} s: {simulated / seconds:,.0f} a second")
+    return Result(arrays, atlas_claims(arrays, relative_validity(pairs, seed, xp)),
+                  atlas_files(arrays, threshold, rates, trials, saliences), report)
 
 
-def column_responses(column, comparison, saliences, rates, xp, layer_pairs):
-    """Responses (rates, numbers, saliences, 2 groups, orders, pair) of a column, the largest
-    difference between rule and attention layer, and the number of trials simulated.
+VERDICTS = {1: "shows", 0: "no effect", -1: "opposite"}
+
+
+def atlas_responses(xp, saliences, rates, layer_pairs, *, phenomena=conditioning.PHENOMENA,
+                    columns=COLUMNS, **options):
+    """Yields column, row, responses (rates, numbers, saliences, 2 groups, orders, pair), largest
+    difference between rule and attention layer, number of trials simulated, for every cell.
+
+    options: of `phenomenon_arrays`.
     """
-    trials = group_trials(comparison, column.features, saliences, xp)
-    parameters = column_parameters(column, trials, rates)
-    responses = host(rule_responses(column, comparison, trials, parameters))
-    numbers, groups, orders, pair = comparison.trials.test.shape[:4]
-    simulated = len(responses) * np.sum(~host(trials.test)) // max(comparison.steps, 1)
-    shaped = responses.reshape((-1, numbers, len(saliences), groups, orders, pair)
-                               + responses.shape[2:])
-    difference = 0.0
+    for in_time in (False, True):
+        comparisons = [conditioning.phenomenon_arrays(phenomenon, in_time=in_time, **options)
+                       for phenomenon in phenomena]
+        for batch in batches(comparisons, saliences, xp, 6000 // len(rates or [0])):
+            for place, column in enumerate(columns):
+                if (column.function is rules.temporal_difference) == in_time:
+                    for row, *cell in batch_responses(column, batch, comparisons, rates,
+                                                      layer_pairs):
+                        yield place, row, *cell
+
+
+def batch_responses(column, batch, comparisons, rates, layer_pairs):
+    """Yields row, responses, difference and number of trials of one column, for a batch's rows."""
+    trials, parameters = column_inputs(column, batch.trials, rates)
+    responses = host(rule_responses(column, trials, parameters, batch.steps, batch.places))
+    layer = difference = None
     if layer_pairs and column.layer:
-        some = np.arange(shaped[0, ..., 0].size).reshape(shaped.shape[1:-1])[..., :layer_pairs, :]
-        first = conditioning.TrialArrays(*(field[:, some.ravel()] for field in trials))
+        some = np.concatenate([part[..., :layer_pairs, :].ravel() for _, part in batch.parts])
+        first = conditioning.TrialArrays(*(field[:, some] for field in trials))
         layer = layer_predictions(column.function, first, start=column.start, **parameters)
-        layer = host(layer)[..., comparison.tests, 0]
-        difference = float(np.max(np.abs(layer - responses[:, some.ravel()])))
-    return np.sum(shaped * comparison.weights, axis=-1), difference, int(simulated)
+        difference = np.zeros(len(batch.steps))
+        difference[some] = np.max(abs(host(layer)[0][..., batch.places, 0] - responses[0, some]),
+                                  axis=-1)
+    done = np.sum(~host(trials.test)[0], axis=-1) / batch.steps * len(responses)
+    for row, part in batch.parts:
+        comparison = comparisons[row]
+        tests = comparison.tests - comparison.trials.test.shape[-1]
+        answers = responses[:, part][..., np.searchsorted(batch.places, tests)]
+        yield (row, np.sum(answers * comparison.weights, axis=-1),
+               0.0 if layer is None else np.max(difference[part]), int(np.sum(done[part])))
 
 
 def order_interval(effects):
@@ -422,6 +491,168 @@ def order_interval(effects):
     if len(effects) == 1:
         return effects[0], effects[0], effects[0]
     return mean_interval(effects)
+
+
+def relative_validity(pairs, seed, xp):
+    """Rescorla-Wagner's effect on each mirrored pair of orders, at beta_omitted = beta and half of
+    it: (2, pairs). At equal rates the two groups tie in every pair.
+    """
+    design = [entry for entry in conditioning.PHENOMENA if entry.name == "relative validity"]
+    columns = [Column("", "", (), rules.rescorla_wagner, {"beta": 0.1, "beta_omitted": omitted})
+               for omitted in (0.1, 0.05)]
+    cells = atlas_responses(xp, ((1, 1),), None, 0, phenomena=design, columns=columns,
+                            orders=pairs, seed=seed)
+    return np.array([np.mean(responses[0, 0, 0, 0] - responses[0, 0, 0, 1], axis=-1)
+                     for _, _, responses, *_ in cells])
+
+
+CURVES = ("extinction", "blocking", "overshadowing", "overexpectation",
+          "conditioned inhibition: summation", "latent inhibition",
+          "Hall-Pearce negative transfer", "backward blocking")
+CURVE_LAYERS = ("linear attention", "DeltaNet", "PH-attention", "MesaNet")
+
+
+def curve_arrays(xp):
+    """Learning curves of the best-known phenomena: curves (phenomena, rules, 2 groups, T), the
+    response to the test stimulus after each trial, NaN beyond the design; ends of the phases.
+    """
+    columns = [entry for layer in CURVE_LAYERS for entry in COLUMNS if entry.layer == layer]
+    chosen = [entry for name in CURVES for entry in conditioning.PHENOMENA if entry.name == name]
+    curves, ends = [], np.zeros((len(chosen), 3), dtype=int)
+    for row, entry in enumerate(chosen):
+        comparison = conditioning.phenomenon_arrays(entry._replace(order="alternate"))
+        trained = comparison.tests[0]
+        cues, outcomes = (np.broadcast_to(field[0, :, 0, 0], (2,) + field.shape[-2:])
+                          for field in comparison.trials[:2])
+        probes = comparison.weights[:, 0] @ cues[:, comparison.tests]
+        probed = np.stack([cues[:, :trained], np.repeat(probes, trained, axis=1)], axis=2)
+        answers = np.stack([outcomes[:, :trained], 0 * outcomes[:, :trained]], axis=2)
+        trials = conditioning.TrialArrays(*map(xp.asarray, (
+            probed.reshape(2, 2 * trained, -1), answers.reshape(2, 2 * trained, 1),
+            np.tile([False, True], (2, trained)))))
+        curves.append([host(learn(column.function, trials.cues, trials.outcomes, test=trials.test,
+                                  state=rules.initial_state(column.function, trials.cues,
+                                                            trials.outcomes, **column.start),
+                                  **column.parameters)[0])[:, 1::2, 0] for column in columns])
+        phases = conditioning.parse_design(entry.experimental).phases
+        lengths = [sum(trial.count for trial in phase) for phase in phases
+                   if phase[-1].outcome != "?"]
+        ends[row, :len(lengths)] = np.cumsum(lengths)
+    longest = ends.max()
+    padded = [np.pad(curve, ((0, 0), (0, 0), (0, longest - np.shape(curve)[-1])),
+                     constant_values=np.nan) for curve in curves]
+    return {"curves": np.array(padded), "curve_names": np.array(CURVES), "curve_ends": ends,
+            "curve_layers": np.array(CURVE_LAYERS),
+            "curve_rules": np.array([column.rule for column in columns]),
+            "curve_designs": np.array([[entry.experimental, entry.control or entry.experimental]
+                                       for entry in chosen])}
+
+
+def atlas_table(arrays, settings, threshold):
+    """The matrix as text, at most 120 columns wide."""
+    lines = [""]
+    for title, place in (("rule", 0), ("attention layer", 1)):
+        lines.append(f"{title:<36}{'' if place else ' an.':<4}"
+                     + "".join(f"{entry.short[place]:<6}" for entry in COLUMNS))
+    group = ""
+    for row, name in enumerate(arrays["names"]):
+        if arrays["groups"][row] != group:
+            group = arrays["groups"][row]
+            lines.append(f"-- {group} ".ljust(118, "-"))
+        cells = "".join(atlas_cell(arrays, row, column) for column in range(len(COLUMNS)))
+        lines.append(f"{name:<37}{'<=>'[arrays['findings'][row] + 1]}  {cells}".rstrip())
+    return "\n".join(lines) + f"""
+an.: the animals' experimental group responds less (<), more (>) or as much (=) as the control group.
++ shows it, - the opposite, . no effect (below {threshold:g} lambda). The number: per cent of {settings} settings of rate,
+trials and salience with the same verdict; ? fewer than half.
+Columns: """ + textwrap.fill("; ".join(
+        f"{entry.short[0]} {entry.rule}" + (f" = {entry.layer}" if entry.layer else "")
+        for entry in COLUMNS), 118)
+
+
+def atlas_cell(arrays, row, column):
+    """One cell of the table: verdict, doubt, per cent of the settings that agree."""
+    found = arrays["verdict"][row, column]
+    share = arrays["shares"][row, column, 1 - found]
+    return f"{'.+-'[found]}{'?' if share < 0.5 else ' '}{100 * share:<4.0f}"
+
+
+def atlas_files(arrays, threshold, rates, trials, saliences):
+    """{file name: text}: every cell of the matrix as JSON and as CSV."""
+    rows = []
+    for row, phenomenon in enumerate(conditioning.PHENOMENA):
+        for column, entry in enumerate(COLUMNS):
+            numbers = {name: float(arrays[name][row, column])
+                       for name in ("experimental", "control", "effect", "low", "high")}
+            shares = {f"settings: {word}": float(share) for word, share in zip(
+                VERDICTS.values(), arrays["shares"][row, column], strict=True)}
+            rows.append({"phenomenon": phenomenon.name, "group": phenomenon.group,
+                         "source": phenomenon.source, "finding": phenomenon.finding,
+                         "rule": entry.rule, "layer": entry.layer,
+                         "verdict": VERDICTS[int(arrays["verdict"][row, column])]}
+                        | numbers | shares)
+    content = {
+        "threshold": threshold, "cells": rows,
+        "sweep": {"rates": rates, "trials": trials, "saliences (tested, others)": saliences},
+        "designs": [entry._asdict() for entry in conditioning.PHENOMENA],
+        "columns": [{"rule": entry.rule, "layer": entry.layer,
+                     "parameters": {name: np.asarray(value).tolist() for name, value in
+                                    (entry.parameters | entry.start).items()}}
+                    for entry in COLUMNS],
+        "left out": [{"finding": finding, "needs": needs}
+                     for finding, needs in conditioning.LEFT_OUT]}
+    table = io.StringIO()
+    writer = csv.DictWriter(table, rows[0])
+    writer.writeheader()
+    writer.writerows(rows)
+    return {"phenomena.json": json.dumps(content, indent=1), "phenomena.csv": table.getvalue()}
+
+
+def atlas_claims(arrays, validity):
+    """Claims of the atlas: rules equal layers, and what tells the layers apart."""
+    names, columns = list(arrays["names"]), [entry.layer or entry.rule for entry in COLUMNS]
+
+    def effect(name, column):
+        place = names.index(name), columns.index(column)
+        return arrays["effect"][place]
+
+    sources = {"linear attention": "A1", "DeltaNet": "A2", "RetNet": "A3", "PH-attention": "A9"}
+    largest = np.max(arrays["layer_difference"], axis=0)
+    claims = [claim(f"{entry.layer} = {entry.rule} on all {len(names)} phenomena: difference",
+                    sources.get(entry.layer, "beyond"), difference, below=1e-10)
+              for entry, difference in zip(COLUMNS, largest, strict=True) if entry.layer]
+    apart = abs(arrays["experimental"][:, columns.index("DeltaNet")]
+                - arrays["experimental"][:, columns.index("Bush-Mosteller")])
+    claims.append(claim("control: DeltaNet against Bush-Mosteller, an error for each cue", "A2",
+                        np.max(apart), above=0.1))
+    competition = ("blocking", "overshadowing", "overexpectation", "zero contingency")
+    claims.append(claim("cue competition in DeltaNet: the smallest of 4 losses of the target", "A5",
+                        max(effect(name, "DeltaNet") for name in competition), below=-0.1))
+    claims.append(claim("cue competition in linear attention: the largest of 4 losses", "A5",
+                        min(effect(name, "linear attention") for name in competition),
+                        above=-1e-2))
+    single = ("linear attention", "RetNet", "DeltaNet", "Gated DeltaNet")
+    claims += [
+        claim("spontaneous recovery, the largest in a layer of one decay", "A8",
+              max(effect("spontaneous recovery", layer) for layer in single), below=1e-12),
+        claim("control: KDA, slow and fast features", "A8",
+              effect("spontaneous recovery", "KDA"), above=0.02),
+        claim("PH-attention: latent inhibition, experimental - control", "A9",
+              effect("latent inhibition", "PH-attention"), below=-0.02),
+        claim("PH-attention: Hall-Pearce negative transfer", "A9",
+              effect("Hall-Pearce negative transfer", "PH-attention"), below=-0.02),
+        claim("PH-attention: blocking is kept", "A9",
+              effect("blocking", "PH-attention"), below=-0.1),
+        claim("DeltaNet: no latent inhibition", "A9",
+              abs(effect("latent inhibition", "DeltaNet")), below=1e-12),
+        claim("DeltaNet: the opposite of Hall-Pearce negative transfer", "A9",
+              effect("Hall-Pearce negative transfer", "DeltaNet"), above=0.02),
+        claim("relative validity at equal rates: a tie in each mirrored pair", "beyond",
+              np.max(abs(validity[0])), below=1e-12)]
+    mean, low, high = mean_interval(validity[1])
+    claims.append(claim("relative validity at beta_omitted = beta / 2: True - Pseudo", "beyond",
+                        mean, below=-0.02, interval=(low, high)))
+    return claims
 
 
 # ---------------------------------------------------------------------------- capacity (P2, A6)
@@ -505,6 +736,8 @@ def save_results(finished, out, staging, *, seed, device):
            for name, (result, _) in finished.items() for row in result.claims]
     for name, (result, _) in finished.items():
         np.savez_compressed(staging / f"{name}.npz", **result.arrays)
+        for file, text in result.files.items():
+            (staging / file).write_text(text, encoding="utf-8")
         for figure in plots.FIGURES.get(name, ()):
             figure(result.arrays, result.claims).savefig(
                 staging / f"{figure.__name__}.png", dpi=110, metadata={"Software": None})
@@ -569,6 +802,9 @@ def run_command(arguments):
         raise CommandError(f"results not saved, {options.out} is as it was: {error}") from None
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+    for result, _ in finished.values():
+        if result.report:
+            print(result.report)
     print(claims_table(finished))
     failed = sum(not row.holds for result, _ in finished.values() for row in result.claims)
     total = sum(len(result.claims) for result, _ in finished.values())
