@@ -2,6 +2,8 @@
 
     python experiments.py [run] [NAME ...] [--list] [--quick] [--seed N] [--device cpu|gpu]
                           [--out results]
+    python experiments.py design "10A+ | 10AB+ | B?" [--rules RULE ...] [--control TEXT] [--beta B]
+                          [--help: all options]
 
 An experiment is a function of keyword parameters that returns named arrays and claims. A claim
 states what a source says, what was measured, the bound that decides, and whether it holds. The
@@ -335,14 +337,18 @@ def start_state(column, cues, outcomes, parameters):
     return batch_fastest(state)
 
 
+def has_layer(function, parameters):
+    """Whether an attention layer equals the rule; none equals Kalman with drift."""
+    return function in LAYERS and not parameters.get("drift")
+
+
 def layer_predictions(function, trials, *, start=None, **parameters):
     """What the attention layer of a rule answers to each cue before it reads the trial.
 
     (..., T, D) for cues (..., T, K). The query of token t is the cue of trial t + 1, shrunk by the
-    decay of that trial; test trials are tokens that write nothing. None if the rule has no layer:
-    Kalman with drift, and all but Hebb, Rescorla-Wagner, Pearce-Hall, Kalman and the exemplar model.
+    decay of that trial; test trials are tokens that write nothing. None if the rule has no layer.
     """
-    if function not in LAYERS or parameters.get("drift"):
+    if not has_layer(function, parameters):
         return None
     xp, (cues, outcomes, test) = rules.array_module(trials.cues), trials
     beta = parameters.get("beta", 1.0)
@@ -401,7 +407,7 @@ def verdict(effect, low, high, finding, threshold):
 def phenomena(*, seed=0, device="cpu", pairs=100, layer_pairs=10, sweep_pairs=8, threshold=0.02,
               rates=(0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5), trials=(6, 10, 20, 30, 50),
               saliences=((1, 1), (0.5, 0.5), (0.5, 1), (1, 0.5), (0.25, 1))):
-    """The atlas: every classical phenomenon in every learning rule, and in its attention layer.
+    """The atlas: classical phenomena in every learning rule and its attention layer.
 
     pairs of random orders at the stated parameters, `layer_pairs` of them through the attention
     layers too, `sweep_pairs` in the sweep over rates, trials and saliences (tested cues, others).
@@ -432,11 +438,13 @@ def phenomena(*, seed=0, device="cpu", pairs=100, layer_pairs=10, sweep_pairs=8,
     seconds = time.perf_counter() - started
     settings = len(rates) * len(trials) * len(saliences)
     arrays = cells | {
-        "shares": shares, "layer_difference": difference, "names": np.array([entry.name for entry in conditioning.PHENOMENA]),
+        "shares": shares, "layer_difference": difference,
+        "names": np.array([entry.name for entry in conditioning.PHENOMENA]),
         "groups": np.array([entry.group for entry in conditioning.PHENOMENA]),
         "findings": np.array([entry.finding for entry in conditioning.PHENOMENA]),
         "rules": np.array([entry.rule for entry in COLUMNS]),
-        "layers": np.array([entry.layer for entry in COLUMNS])} | curve_arrays(xp)
+        "layers": np.array([entry.layer for entry in COLUMNS]),
+        "short": np.array([entry.short for entry in COLUMNS])} | curve_arrays(xp)
     report = (f"{atlas_table(arrays, settings, threshold)}\n{simulated:,} trials simulated in "
               f"{seconds:.1f} s: {simulated / seconds:,.0f} a second")
     return Result(arrays, atlas_claims(arrays, relative_validity(pairs, seed, xp)),
@@ -544,30 +552,37 @@ def curve_arrays(xp):
     return {"curves": np.array(padded), "curve_names": np.array(CURVES), "curve_ends": ends,
             "curve_layers": np.array(CURVE_LAYERS),
             "curve_rules": np.array([column.rule for column in columns]),
-            "curve_designs": np.array([[entry.experimental, entry.control or entry.experimental]
-                                       for entry in chosen])}
+            "curve_designs": np.array([compared_texts(entry) for entry in chosen])}
+
+
+def compared_texts(phenomenon):
+    """The designs of both groups, with those test trials alone that the contrast uses."""
+    texts = phenomenon.experimental, phenomenon.control or phenomenon.experimental
+    contrasts = phenomenon.contrast, phenomenon.control_contrast or phenomenon.contrast
+    phases = [text.split(" | ") for text in texts]
+    return [" | ".join(phase for phase, weight in zip(
+        group, [1] * (len(group) - len(contrast)) + list(contrast), strict=True) if weight)
+        for group, contrast in zip(phases, contrasts, strict=True)]
 
 
 def atlas_table(arrays, settings, threshold):
     """The matrix as text, at most 120 columns wide."""
-    lines = [""]
-    for title, place in (("rule", 0), ("attention layer", 1)):
-        lines.append(f"{title:<36}{'' if place else ' an.':<4}"
-                     + "".join(f"{entry.short[place]:<6}" for entry in COLUMNS))
+    lines = [f"{title:<36}an.  " + "".join(f"{entry.short[place]:<6}" for entry in COLUMNS)
+             for place, title in enumerate(("rule", "attention layer"))]
     group = ""
     for row, name in enumerate(arrays["names"]):
         if arrays["groups"][row] != group:
             group = arrays["groups"][row]
             lines.append(f"-- {group} ".ljust(118, "-"))
         cells = "".join(atlas_cell(arrays, row, column) for column in range(len(COLUMNS)))
-        lines.append(f"{name:<37}{'<=>'[arrays['findings'][row] + 1]}  {cells}".rstrip())
-    return "\n".join(lines) + f"""
-an.: the animals' experimental group responds less (<), more (>) or as much (=) as the control group.
-+ shows it, - the opposite, . no effect (below {threshold:g} lambda). The number: per cent of {settings} settings of rate,
-trials and salience with the same verdict; ? fewer than half.
-Columns: """ + textwrap.fill("; ".join(
-        f"{entry.short[0]} {entry.rule}" + (f" = {entry.layer}" if entry.layer else "")
-        for entry in COLUMNS), 118)
+        lines.append(f"{name:<37}{'<=>'[arrays['findings'][row] + 1]}  {cells}")
+    columns = "; ".join(f"{entry.short[0]} {entry.rule}" + f" = {entry.layer}" * bool(entry.layer)
+                        for entry in COLUMNS)
+    legend = ("an.: animals respond less (<), more (>) or as much (=) in the experimental group. "
+              f"+ shows it, - the opposite, . no effect (below {threshold:g} lambda). The number: "
+              f"per cent of {settings} settings of rate, trials and salience with the same "
+              f"verdict; ? fewer than half. Columns: {columns}.")
+    return "\n".join([line.rstrip() for line in lines] + textwrap.wrap(legend, 118))
 
 
 def atlas_cell(arrays, row, column):
@@ -653,6 +668,232 @@ def atlas_claims(arrays, validity):
     claims.append(claim("relative validity at beta_omitted = beta / 2: True - Pseudo", "beyond",
                         mean, below=-0.02, interval=(low, high)))
     return claims
+
+
+# The command `design`: a user's own design.
+
+STATED = {rules.stimulus_trace: {"beta": 0.05, "trace": 0.9}, rules.oja: {"beta": 0.1}} | {
+    entry.function: entry.parameters | entry.start for entry in reversed(COLUMNS)}
+RATE_OPTIONS = ("beta", "beta_omitted", "beta_excitatory", "beta_inhibitory", "decay", "trace",
+                "discount", "eta", "theta", "noise", "drift", "associability", "prior")
+ONE_STEP = ("rescorla_wagner", "pearce_hall", "temporal_difference")
+
+
+def design_command(arguments):
+    """`python experiments.py design TEXT ...`: returns the exit status."""
+    parser = Parser(prog="experiments.py design", allow_abbrev=False, description=(
+        "Run a design such as '10A+ | 10AB+ | B?' through learning rules and the attention layers "
+        "that equal them: response before each trial's learning, as text, CSV and figure."))
+    parser.add_argument("text", metavar="TEXT", help="such as '10A+/10AB- | B?': README")
+    parser.add_argument("--rules", nargs="+", default=["rescorla_wagner", "hebbian"],
+                        metavar="RULE", help=", ".join(rules.RULES))
+    parser.add_argument("--control", metavar="TEXT", help="a second group, to print the effect")
+    for name in RATE_OPTIONS:
+        parser.add_argument("--" + name.replace("_", "-"), type=rate_number,
+                            help="of the rules that have it (default: as in the atlas)")
+    parser.add_argument("--us", nargs=2, type=rate_number, default=[1.0, 2.0], metavar="SIZE",
+                        help="sizes of + and ++ (default: 1 2)")
+    parser.add_argument("--salience", nargs="+", default=[], type=named_number, metavar="A=0.5")
+    parser.add_argument("--similarity", nargs="+", default=[], type=named_number, metavar="AB=0.3",
+                        help="cosine between two cues")
+    parser.add_argument("--compound", choices=("sum", "normalised"), default="sum")
+    parser.add_argument("--order", choices=("alternate", "random"), default="alternate",
+                        help="of mixed trials")
+    parser.add_argument("--seed", type=seed_number, default=0, help="of a random order")
+    parser.add_argument("--out", default="results", help="folder for design.csv and design.png")
+    options = parser.parse_args(arguments)
+    try:
+        designs = [conditioning.parse_design(text) for text in (options.text, options.control)
+                   if text is not None]
+        cues = sorted({cue for design in designs for cue in design.cues})
+        chosen = rule_parameters(options)
+        groups = {title: design_responses(design, cues, chosen, options)
+                  for title, design in zip(("experimental", "control"), designs, strict=False)}
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    layers = {name: layer_name(function, parameters)
+              for name, (function, parameters, _) in chosen.items()
+              if has_layer(function, parameters)}
+    report = design_report(groups, layers)
+    staging = staging_folder(options.out)
+    try:
+        save_design(groups, layers, staging)
+        for path in sorted(staging.iterdir()):
+            os.replace(path, Path(options.out) / path.name)
+    except OSError as error:
+        raise CommandError(f"not saved, {options.out} is as it was: {error}") from None
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    print(f"{report}\nresults in {options.out}/design.csv and design.png")
+    return 0
+
+
+def rate_number(text):
+    """A finite number from 0 on."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < np.inf:
+        raise argparse.ArgumentTypeError(f"must be a number from 0 on, got {text!r}")
+    return number
+
+
+def named_number(text):
+    """A pair such as A=0.5."""
+    name, _, number = text.partition("=")
+    try:
+        return name, float(number)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be such as A=0.5, got {text!r}") from None
+
+
+def rule_parameters(options):
+    """{rule name: (function, parameters, start)} of the options; CommandError for a wrong one."""
+    given = {name: getattr(options, name) for name in RATE_OPTIONS
+             if getattr(options, name) is not None}
+    for name, most in (("decay", 1), ("trace", 1), ("discount", 1)):
+        if given.get(name, 0) > most:
+            raise CommandError(f"--{name} must be 0 to {most}, got {given[name]:g}")
+    if given.get("noise") == 0:
+        raise CommandError("--noise must be above 0, got 0")
+    chosen, used = {}, set()
+    for name in options.rules:
+        if name not in rules.RULES:
+            raise CommandError(f"no rule {name!r}; there are: {', '.join(rules.RULES)}")
+        function = rules.RULES[name]
+        allowed = set(list(inspect.signature(function).parameters)[3:])
+        starts = set(inspect.signature(function.start).parameters) - {"memory"} \
+            if hasattr(function, "start") else set()
+        values = STATED[function] | {key: value for key, value in given.items()
+                                     if key in allowed | starts}
+        used |= set(values)
+        chosen[name] = (function, {key: values[key] for key in values if key in allowed},
+                        {key: values[key] for key in values if key in starts})
+    for name in given:
+        if name not in used:
+            raise CommandError(f"--{name.replace('_', '-')} is a parameter of none of the rules "
+                               f"{', '.join(options.rules)}")
+    return chosen
+
+
+def design_responses(design, cues, chosen, options):
+    """GroupResponses of a design."""
+    trials = [trial for phase in design.phases for trial in phase]
+    if sum(trial.count for trial in trials) > 100_000:
+        raise CommandError("a design has at most 100,000 trials here")
+    rng = None if options.order == "alternate" else np.random.default_rng([options.seed, 0])
+    sequence, columns = conditioning.trial_sequence(design, rng=rng), {}
+    for name, (function, parameters, start) in chosen.items():
+        steps = 0
+        if function is rules.temporal_difference:
+            steps = 2 + max(trial.cues.count(">") for trial in trials)
+        arrays = conditioning.design_arrays(
+            design, cues=cues, us=options.us, saliences=dict(options.salience),
+            similarity=dict(options.similarity), compound=options.compound, order=options.order,
+            seed=options.seed, steps=steps)
+        if options.order == "random":
+            arrays = conditioning.TrialArrays(*(field[0] for field in arrays))
+        check_stable(name, parameters, start, arrays)
+        state = rules.initial_state(function, arrays.cues, arrays.outcomes, **start)
+        in_time = {"trace": conditioning.trial_trace(parameters["trace"], len(arrays.test), steps)
+                   } if steps else {}
+        with np.errstate(all="ignore"):
+            predictions, _ = learn(function, arrays.cues, arrays.outcomes, state=state,
+                                   test=arrays.test, **parameters | in_time)
+            layer = layer_predictions(function, arrays, start=start, **parameters)
+        if not np.all(np.isfinite(predictions)):
+            raise CommandError(f"{name} runs beyond the largest number: use smaller rates")
+        columns[name] = predictions[::max(steps, 1), 0]
+        if layer is not None:
+            columns[layer_name(function, parameters)] = layer[:, 0]
+    return GroupResponses([(place + 1, trial) for place, phase in enumerate(sequence)
+                           for trial in phase], columns)
+
+
+def layer_name(function, parameters):
+    """Name of the attention layer that equals a rule with these parameters."""
+    fading = parameters.get("decay", 1.0) < 1
+    return next(entry.layer for entry in COLUMNS
+                if entry.function is function and ("decay" in entry.parameters) == fading)
+
+
+def check_stable(name, parameters, start, arrays):
+    """CommandError where a rule's step overshoots twice: beta |cue|^2 of 2 or more."""
+    squares, beta = arrays.cues**2, max(parameters.get("beta", 0),
+                                        parameters.get("beta_omitted") or 0)
+    step = beta * max(start.get("associability", 1), 1)
+    if name in ONE_STEP:
+        size, what = np.max(np.sum(squares, axis=-1), initial=0), "|cue|^2 of the largest stimulus"
+    elif name in ("bush_mosteller", "mackintosh"):
+        size, what = np.max(squares, initial=0), "the largest salience"
+    elif name == "oja":
+        size, what = np.max(arrays.outcomes**2, initial=0), "the largest outcome squared"
+    else:
+        return
+    if step * size >= 2:
+        raise CommandError(f"{name} is unstable: rate {step:g} times {what}, {size:g}, is "
+                           f"{step * size:g} and must be below 2")
+
+
+class GroupResponses(NamedTuple):
+    """A group's trials, [(phase, trial)], and {rule or layer: response before each trial}."""
+
+    trials: list
+    columns: dict
+
+
+def design_report(groups, layers):
+    """Every trial of every group as text, the layers' differences and the effects at the tests."""
+    lines = []
+    for title, group in groups.items():
+        lines += [f"{title} group", f"{'trial':>5}  {'phase':>5}  {'stimulus':<10}" + "".join(
+            f"{name:>21}" for name in group.columns)]
+        lines += [f"{t + 1:>5}  {phase:>5}  {trial!s:<10}" + "".join(
+            f"{values[t]:>21.6f}" for values in group.columns.values())
+            for t, (phase, trial) in enumerate(group.trials)]
+    for rule, layer in layers.items():
+        difference = max(np.max(abs(group.columns[rule] - group.columns[layer]), initial=0)
+                         for group in groups.values())
+        lines.append(f"{rule} = {layer}: largest difference {difference:.1e}")
+    if len(groups) > 1:
+        lines += design_effects(*groups.values(), layers)
+    return "\n".join(lines)
+
+
+def design_effects(experimental, control, layers):
+    """Lines on the effect at each test trial, experimental less control."""
+    tests = [[t for t, (_, trial) in enumerate(group.trials) if trial.outcome == "?"]
+             for group in (experimental, control)]
+    if len(tests[0]) != len(tests[1]) or not tests[0]:
+        raise CommandError(f"an effect needs as many test trials (such as X?) in both groups, got "
+                           f"{len(tests[0])} and {len(tests[1])}")
+    lines = []
+    if tests[0] != tests[1]:
+        lines.append(f"note: {tests[0][0]} trials before the test against {tests[1][0]}; empty "
+                     "trials such as 20_ make the groups alike in time")
+    for here, there in zip(*tests, strict=True):
+        for rule in experimental.columns:
+            if rule not in layers.values():
+                a, b = experimental.columns[rule][here], control.columns[rule][there]
+                lines.append(f"effect, {experimental.trials[here][1]} against "
+                             f"{control.trials[there][1]}, {rule}: {a:.6f} - {b:.6f} = "
+                             f"{a - b:.6f}")
+    return lines
+
+
+def save_design(groups, layers, folder):
+    """design.csv and design.png of the groups."""
+    first = next(iter(groups.values()))
+    with open(folder / "design.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["group", "trial", "phase", "stimulus", *first.columns])
+        for title, group in groups.items():
+            writer.writerows([title, t + 1, phase, str(trial),
+                              *(values[t] for values in group.columns.values())]
+                             for t, (phase, trial) in enumerate(group.trials))
+    plots.design(groups, layers).savefig(folder / "design.png", dpi=110,
+                                         metadata={"Software": None})
 
 
 # ---------------------------------------------------------------------------- capacity (P2, A6)
@@ -812,7 +1053,7 @@ def run_command(arguments):
     return 1 if failed else 0
 
 
-COMMANDS = {"run": run_command}
+COMMANDS = {"run": run_command, "design": design_command}
 
 
 def main(arguments=None):
