@@ -747,7 +747,7 @@ PHENOMENA = (
                "60A+/60AX- | 20XY+ | Y?", "60A+/60AX- | 20DY+ | Y?", 1, order="reversed"),
 
     Phenomenon("latent inhibition", _EXPOSURE, "Lubow & Moore 1959",
-               "20A- | 10A+ | A?", "20_ | 10A+ | A?", -1),
+               "40A- | 10A+ | A?", "40_ | 10A+ | A?", -1),
     # The first phase pairs the target, or another cue, with a weak US.
     Phenomenon("Hall-Pearce negative transfer", _EXPOSURE, "Hall & Pearce 1979",
                "66T+ | 6T++ | T?", "66L+ | 6T++ | T?", -1, us=(0.25, 1.0)),

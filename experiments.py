@@ -402,8 +402,8 @@ def verdict(effect, low, high, finding, threshold):
     return (found * finding if finding else 1 - 2 * np.abs(found)).astype(int)
 
 
-@experiment(quick={"pairs": 20, "layer_pairs": 2, "sweep_pairs": 2, "rates": (0.05, 0.2, 0.5),
-                   "trials": (6, 50)})
+@experiment(quick={"pairs": 10, "layer_pairs": 2, "sweep_pairs": 2, "rates": (0.05, 0.2, 0.5),
+                   "trials": (6, 20)})
 def phenomena(*, seed=0, device="cpu", pairs=100, layer_pairs=10, sweep_pairs=8, threshold=0.02,
               rates=(0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5), trials=(6, 10, 20, 30, 50),
               saliences=((1, 1), (0.5, 0.5), (0.5, 1), (1, 0.5), (0.25, 1))):
@@ -419,7 +419,7 @@ def phenomena(*, seed=0, device="cpu", pairs=100, layer_pairs=10, sweep_pairs=8,
                                                 "verdict")}
     shares, difference = np.zeros(shape + (3,)), np.zeros(shape)
     for column, row, responses, far, trials_done in atlas_responses(
-            xp, ((1, 1),), None, layer_pairs, orders=pairs, seed=seed):
+            conditioning.PHENOMENA, COLUMNS, xp, layer_pairs=layer_pairs, orders=pairs, seed=seed):
         experimental, control = responses[0, 0, 0]
         effect, low, high = order_interval(experimental - control)
         found = verdict(effect, low, high, conditioning.PHENOMENA[row].finding, threshold)
@@ -429,7 +429,8 @@ def phenomena(*, seed=0, device="cpu", pairs=100, layer_pairs=10, sweep_pairs=8,
         difference[row, column] = far
         simulated += trials_done
     for column, row, responses, _, trials_done in atlas_responses(
-            xp, saliences, rates, 0, trials=trials, orders=sweep_pairs, seed=seed):
+            conditioning.PHENOMENA, COLUMNS, xp, saliences=saliences, rates=rates, trials=trials,
+            orders=sweep_pairs, seed=seed):
         effect = np.mean(responses[..., 0, :, :] - responses[..., 1, :, :], axis=(-2, -1))
         found = verdict(effect, effect, effect, conditioning.PHENOMENA[row].finding, threshold)
         shares[row, column] = [np.mean(found == kind) for kind in VERDICTS]
@@ -454,16 +455,16 @@ def phenomena(*, seed=0, device="cpu", pairs=100, layer_pairs=10, sweep_pairs=8,
 VERDICTS = {1: "shows", 0: "no effect", -1: "opposite"}
 
 
-def atlas_responses(xp, saliences, rates, layer_pairs, *, phenomena=conditioning.PHENOMENA,
-                    columns=COLUMNS, **options):
+def atlas_responses(rows, columns, xp, *, saliences=((1, 1),), rates=None, layer_pairs=0,
+                    **options):
     """Yields column, row, responses (rates, numbers, saliences, 2 groups, orders, pair), largest
     difference between rule and attention layer, number of trials simulated, for every cell.
 
-    options: of `phenomenon_arrays`.
+    rows: phenomena; rates: None for the stated ones; options: of `phenomenon_arrays`.
     """
     for in_time in (False, True):
         comparisons = [conditioning.phenomenon_arrays(phenomenon, in_time=in_time, **options)
-                       for phenomenon in phenomena]
+                       for phenomenon in rows]
         for batch in batches(comparisons, saliences, xp, 6000 // len(rates or [0])):
             for place, column in enumerate(columns):
                 if (column.function is rules.temporal_difference) == in_time:
@@ -508,8 +509,7 @@ def relative_validity(pairs, seed, xp):
     design = [entry for entry in conditioning.PHENOMENA if entry.name == "relative validity"]
     columns = [Column("", "", (), rules.rescorla_wagner, {"beta": 0.1, "beta_omitted": omitted})
                for omitted in (0.1, 0.05)]
-    cells = atlas_responses(xp, ((1, 1),), None, 0, phenomena=design, columns=columns,
-                            orders=pairs, seed=seed)
+    cells = atlas_responses(design, columns, xp, orders=pairs, seed=seed)
     return np.array([np.mean(responses[0, 0, 0, 0] - responses[0, 0, 0, 1], axis=-1)
                      for _, _, responses, *_ in cells])
 
