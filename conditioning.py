@@ -382,7 +382,7 @@ _COMPOUND = r"[A-Z](?:\s*[A-Z])*"
 _TRIAL = re.compile(r"\s*(?P<count>\d*)\s*(?:(?P<empty>_)|"
                     rf"(?P<cues>{_COMPOUND}(?:\s*>\s*(?:_|{_COMPOUND}))*)\s*"
                     r"(?P<outcome>\+\+|[+\-\u2212?])\s*(?:(?P<percent>\d+)\s*%)?)\s*")
-_TRIAL_START = re.compile(rf"\s*\d*\s*(?:{_COMPOUND}(?:\s*>\s*(?:_|{_COMPOUND}))*)?\s*")
+_TRIAL_START = re.compile(rf"\s*\d*\s*(?:{_COMPOUND}(?:\s*>\s*(?:_|{_COMPOUND}))*\s*>?)?\s*")
 
 
 def parse_design(text):
