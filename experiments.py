@@ -208,7 +208,7 @@ class Column(NamedTuple):
 
 COLUMNS = (
     Column("Hebb", "linear attention", ("Hebb", "lin."), rules.hebbian, {"beta": 0.05}),
-    Column("Hebb, decay", "RetNet", ("Hebb-d", "RetN"), rules.hebbian,
+    Column("Hebb, decay", "RetNet", ("Heb-d", "RetN"), rules.hebbian,
            {"beta": 0.05, "decay": 0.98}),
     Column("Rescorla-Wagner", "DeltaNet", ("RW", "Delta"), rules.rescorla_wagner, {"beta": 0.1}),
     Column("Rescorla-Wagner, decay", "Gated DeltaNet", ("RW-d", "Gated"), rules.rescorla_wagner,
@@ -313,8 +313,9 @@ def column_inputs(column, trials, rates=None):
 def rule_responses(column, trials, parameters, steps, places):
     """Responses (rates, M, places) of a column's learning rule to the trials at the places."""
     xp, (cues, outcomes, test) = rules.array_module(trials.cues), trials
+    places = xp.asarray(places)
     if column.function is rules.exemplar_responses:
-        earlier = xp.arange(-test.shape[-1], 0) < xp.asarray(places)[:, None]
+        earlier = xp.arange(-test.shape[-1], 0) < places[:, None]
         scale = xp.asarray(parameters["scale"])[..., None]
         return rules.exemplar_responses(cues[..., places, :], cues, outcomes, scale=scale,
                                         stored=earlier & ~test[..., None, :])[..., 0]
@@ -480,7 +481,8 @@ def batch_responses(column, batch, comparisons, rates, layer_pairs):
     layer = difference = None
     if layer_pairs and column.layer:
         some = np.concatenate([part[..., :layer_pairs, :].ravel() for _, part in batch.parts])
-        first = conditioning.TrialArrays(*(field[:, some] for field in trials))
+        chosen = rules.array_module(trials.cues).asarray(some)
+        first = conditioning.TrialArrays(*(field[:, chosen] for field in trials))
         layer = layer_predictions(column.function, first, start=column.start, **parameters)
         difference = np.zeros(len(batch.steps))
         difference[some] = np.max(abs(host(layer)[0][..., batch.places, 0] - responses[0, some]),
@@ -567,7 +569,7 @@ def compared_texts(phenomenon):
 
 def atlas_table(arrays, settings, threshold):
     """The matrix as text, at most 120 columns wide."""
-    lines = [f"{title:<36}an.  " + "".join(f"{entry.short[place]:<6}" for entry in COLUMNS)
+    lines = [f"{title:<36}{('an.', '')[place]:<5}" + "".join(f"{entry.short[place]:<6}" for entry in COLUMNS)
              for place, title in enumerate(("rule", "attention layer"))]
     group = ""
     for row, name in enumerate(arrays["names"]):

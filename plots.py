@@ -77,7 +77,7 @@ def atlas(arrays, claims):
     return figure
 
 
-def learning_curves(arrays, claims):
+def phenomena_curves(arrays, claims):
     """The best-known phenomena: response to the test stimulus after each trial, both groups.
 
     The scale is the same in all panels; Hebb, which has no asymptote, leaves it.
@@ -153,7 +153,7 @@ def design(groups, layers):
 FIGURES = {
     # core
     # the atlas
-    "phenomena": (atlas, learning_curves),
+    "phenomena": (atlas, phenomena_curves),
     # quantitative results
     # trained models
     # benchmark
