@@ -235,6 +235,9 @@ COLUMNS = (
 )
 
 
+BATCH = 6000  # experiments (times learning rates) that run together: their arrays fit the cache
+
+
 def batch_fastest(array, axes=2):
     """The same array with its first axes, the batch, running fastest in memory: cues have few
     features, so NumPy's inner loops are long this way, and the rules twice as fast.
@@ -466,12 +469,11 @@ def atlas_responses(rows, columns, xp, *, saliences=((1, 1),), rates=None, layer
     for in_time in (False, True):
         comparisons = [conditioning.phenomenon_arrays(phenomenon, in_time=in_time, **options)
                        for phenomenon in rows]
-        for batch in batches(comparisons, saliences, xp, 6000 // len(rates or [0])):
+        for batch in batches(comparisons, saliences, xp, BATCH // len(rates or [0])):
             for place, column in enumerate(columns):
                 if (column.function is rules.temporal_difference) == in_time:
-                    for row, *cell in batch_responses(column, batch, comparisons, rates,
-                                                      layer_pairs):
-                        yield place, row, *cell
+                    for cell in batch_responses(column, batch, comparisons, rates, layer_pairs):
+                        yield place, *cell
 
 
 def batch_responses(column, batch, comparisons, rates, layer_pairs):
@@ -569,8 +571,8 @@ def compared_texts(phenomenon):
 
 def atlas_table(arrays, settings, threshold):
     """The matrix as text, at most 120 columns wide."""
-    lines = [f"{title:<36}{('an.', '')[place]:<5}" + "".join(f"{entry.short[place]:<6}" for entry in COLUMNS)
-             for place, title in enumerate(("rule", "attention layer"))]
+    lines = [f"{title:<41}" + "".join(f"{entry.short[place]:<6}" for entry in COLUMNS)
+             for place, title in enumerate((f"{'rule':<36}an.", "attention layer"))]
     group = ""
     for row, name in enumerate(arrays["names"]):
         if arrays["groups"][row] != group:
