@@ -257,18 +257,22 @@ def test_a_new_phenomenon_is_one_entry():
     assert difference < 1e-12
 
 
-def test_a_cell_of_the_sweep_is_the_experiment_run_alone():
+@pytest.mark.parametrize("column, rule, start, parameters", [
+    ("Pearce-Hall (hybrid)", rules.pearce_hall, {"associability": 0.8}, {"eta": 0.2}),
+    ("Rescorla-Wagner, decay", rules.rescorla_wagner, {}, {"decay": 0.98})])
+def test_a_cell_of_the_sweep_is_the_experiment_run_alone(column, rule, start, parameters):
     """Padding, batching, saliences and learning rates change nothing."""
-    swept = cell_responses("overexpectation", "Pearce-Hall (hybrid)", rates=(0.1, 0.4),
-                           trials=(6, 20), saliences=((1, 1), (0.5, 1)), orders=2, seed=3)
-    for text, group in (("20A+/20X+ | 20AX+ | X?", 0), ("20A+/20X+ | 20_ | X?", 1)):
-        cues, outcomes, test = conditioning.design_arrays(
-            text, cues="AX", saliences={"X": 0.5}, order="reversed", orders=2, seed=3)
-        state = rules.initial_state(rules.pearce_hall, cues, outcomes, associability=0.8)
-        predictions, _ = rules.learn(rules.pearce_hall, cues, outcomes, test=test, state=state,
-                                     beta=0.4, eta=0.2)
-        np.testing.assert_allclose(swept[1, 1, 1, group], predictions[..., -1, 0], rtol=0,
-                                   atol=1e-12)
+    swept = cell_responses("overexpectation", column, rates=(0.1, 0.4), trials=(6, 20),
+                           saliences=((1, 1), (0.5, 1)), orders=2, seed=3)
+    for number, n in enumerate((6, 20)):
+        for group, text in enumerate((f"{n}A+/{n}X+ | {n}AX+ | X?", f"{n}A+/{n}X+ | {n}_ | X?")):
+            cues, outcomes, test = conditioning.design_arrays(
+                text, cues="AX", saliences={"X": 0.5}, order="reversed", orders=2, seed=3)
+            state = rules.initial_state(rule, cues, outcomes, **start)
+            predictions, _ = rules.learn(rule, cues, outcomes, test=test, state=state, beta=0.4,
+                                         **parameters)
+            np.testing.assert_allclose(swept[1, number, 1, group], predictions[..., -1, 0],
+                                       rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("function, start, parameters", [
