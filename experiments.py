@@ -676,11 +676,12 @@ def atlas_claims(arrays, validity):
 
 # The command `design`: a user's own design.
 
+# Parameters that the user does not give are those of the atlas's first column with the rule.
 STATED = {rules.stimulus_trace: {"beta": 0.05, "trace": 0.9}, rules.oja: {"beta": 0.1}} | {
     entry.function: entry.parameters | entry.start for entry in reversed(COLUMNS)}
 RATE_OPTIONS = ("beta", "beta_omitted", "beta_excitatory", "beta_inhibitory", "decay", "trace",
                 "discount", "eta", "theta", "noise", "drift", "associability", "prior")
-ONE_STEP = ("rescorla_wagner", "pearce_hall", "temporal_difference")
+SHARED_ERROR = ("rescorla_wagner", "pearce_hall", "temporal_difference")
 
 
 def design_command(arguments):
@@ -827,7 +828,7 @@ def check_stable(name, parameters, start, arrays):
     squares, beta = arrays.cues**2, max(parameters.get("beta", 0),
                                         parameters.get("beta_omitted") or 0)
     step = beta * max(start.get("associability", 1), 1)
-    if name in ONE_STEP:
+    if name in SHARED_ERROR:
         size, what = np.max(np.sum(squares, axis=-1), initial=0), "|cue|^2 of the largest stimulus"
     elif name in ("bush_mosteller", "mackintosh"):
         size, what = np.max(squares, initial=0), "the largest salience"
