@@ -132,8 +132,8 @@ def design(groups, layers):
             for end in np.flatnonzero(np.diff(phases)):
                 axis.axvline(end + 1.5, color="0.7", linewidth=0.8)
             axis.set(title=f"{name} = {layers[name]}" if name in layers else name,
-                     xlabel="trial", xlim=(0.5, len(phases) + 0.5))
-        row[0].set_ylabel(f"{title} group: response (\u03bb = 1)")
+                     xlabel="trial", xlim=(0.3, 1.02 * len(phases) + 0.7))
+        row[0].set_ylabel(f"{title}: response (\u03bb = 1)")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center",
                   ncols=min(len(stimuli), 8) or 1, title="stimulus", frameon=False)
     return figure
