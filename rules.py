@@ -236,6 +236,14 @@ class KalmanState(NamedTuple):
     covariance: Any
 
 
+class TemporalDifferenceState(NamedTuple):
+    """State of `temporal_difference`: memory (..., K, D), trace and the last cue (..., K)."""
+
+    memory: Any
+    trace: Any
+    cue: Any
+
+
 def memory_of(state):
     """The association matrix of any rule's state."""
     return getattr(state, "memory", state)
@@ -286,6 +294,10 @@ def _each_cue(name, value, memory):
 
 def _start_trace(memory):
     return TraceState(memory, memory.sum(axis=-1))
+
+
+def _start_temporal_difference(memory):
+    return TemporalDifferenceState(memory, memory.sum(axis=-1), memory.sum(axis=-1))
 
 
 def _start_associability(memory, associability=1.0):
@@ -450,15 +462,51 @@ def kalman(state, cue, outcome, *, noise=1.0, drift=0.0):
                        covariance - outer(gain, spread))
 
 
+def temporal_difference(state, cue, outcome, *, beta, trace, discount=1.0):
+    """The error is the surprise from one time step to the next, and cues keep a trace.
+
+    e = v + discount W^T x - W^T x', W <- W + beta m e^T, m <- discount trace m + x, with x' and m
+    from before the step: TD(lambda) (Sutton & Barto 1990; 2018, eq. 12.5-12.7), trace = lambda,
+    discount = gamma. One call is one time step: a trial is several, its cues in turn and then an
+    empty step with the outcome, and trace 0 on the trial's last step parts it from the next
+    (`conditioning.time_steps`, `trial_trace`). The prediction of a step is W^T x, of the
+    discounted outcomes to come. With two steps a trial it is Rescorla-Wagner.
+    state: TemporalDifferenceState; cue (..., K); outcome (..., D); trace and discount 0 to 1, the
+    discount one value for all features.
+    """
+    memory, cue, outcome, beta, trace, discount = _trial(
+        state.memory, cue, outcome, beta=beta, trace=trace, discount=discount)
+    error = outcome + discount * _prediction(memory, cue) - _prediction(memory, state.cue)
+    return TemporalDifferenceState(memory + outer(beta * state.trace, error),
+                                   discount * trace * state.trace + cue, cue)
+
+
+def exemplar_responses(probes, cues, outcomes, *, scale, stored):
+    """Mean of the stored outcomes, weighted by similarity: responses (..., Q, D) to probes.
+
+    sum_s s_qs v_s / sum_s s_qs, s_qs = exp(scale probe_q . cue_s): an exemplar model (Medin &
+    Schaffer 1978; Nosofsky 1986). Departure: similarity falls with the inner product, not the
+    distance; for cues of equal length it is the Gaussian one. probes (..., Q, K), cues (..., T, K),
+    outcomes (..., T, D), stored (..., Q, T): which trials a probe finds; the answer is 0 if none.
+    """
+    xp, probes, cues, outcomes = common_arrays(probes=probes, cues=cues, outcomes=outcomes)
+    match = xp.where(stored, scale * (probes @ xp.swapaxes(cues, -1, -2)), -xp.inf)
+    closest = xp.max(match, axis=-1, keepdims=True)
+    similarity = xp.exp(match - xp.where(closest > -xp.inf, closest, 0))
+    total = xp.sum(similarity, axis=-1, keepdims=True)
+    return (similarity / xp.where(total > 0, total, 1)) @ outcomes
+
+
 stimulus_trace.start = _start_trace
 mackintosh.start = _start_associability
 pearce_hall.start = _start_associability
 pearce_kaye_hall.start = _start_excitation_inhibition
 kalman.start = _start_kalman
+temporal_difference.start = _start_temporal_difference
 
 RULES = {rule.__name__: rule for rule in (
     hebbian, stimulus_trace, bush_mosteller, rescorla_wagner, oja, mackintosh, pearce_hall,
-    pearce_kaye_hall, kalman)}
+    pearce_kaye_hall, kalman, temporal_difference)}
 
 
 # ---------------------------------------------------------------------------------- all trials
