@@ -495,8 +495,9 @@ class TrialArrays(NamedTuple):
     test: np.ndarray
 
 
+MOST_TRIALS = 10**6  # of one type in a phase: more is a slip of the finger
 _COMPOUND = r"[A-Z](?:\s*[A-Z])*"
-_TRIAL = re.compile(r"\s*(?P<count>\d*)\s*(?:(?P<empty>_)|"
+_TRIAL = re.compile(r"\s*(?P<count>\d{0,9})\s*(?:(?P<empty>_)|"
                     rf"(?P<cues>{_COMPOUND}(?:\s*>\s*(?:_|{_COMPOUND}))*)\s*"
                     r"(?P<outcome>\+\+|[+\-\u2212?])\s*(?:(?P<percent>\d+)\s*%)?)\s*")
 _TRIAL_START = re.compile(rf"\s*\d*\s*(?:{_COMPOUND}(?:\s*>\s*(?:_|{_COMPOUND}))*\s*>?)?\s*")
@@ -511,6 +512,8 @@ def parse_design(text):
     the 20, the rest are omissions; "B>A-" is a serial compound, B and then A, "A>_>_+" A and an
     empty gap before the outcome. ValueError shows the place of anything else.
     """
+    if not isinstance(text, str):
+        raise TypeError(f"a design must be a text, got {type(text).__name__}")
     phases, place = [], 0
     for phase in text.split("|"):
         trials, end = [], place + len(phase)
@@ -543,11 +546,13 @@ def _trial_types(match, text):
     cues = re.sub(r"\s", "", match["cues"] or "")
     outcome = (match["outcome"] or "-").replace("\u2212", "-")
     reinforced = count * int(match["percent"] or 100)
-    if count < 1:
-        raise _design_error(text, match.start(), "a trial must occur at least once")
+    if not 1 <= count <= MOST_TRIALS:
+        raise _design_error(text, match.start(), f"a trial must occur 1 to {MOST_TRIALS} times")
     if any(len(set(step)) < len(step) for step in cues.split(">")):
         raise _design_error(text, match.start("cues"), "a cue occurs once in a compound")
-    if reinforced % 100 or reinforced > 100 * count or (match["percent"] and "+" not in outcome):
+    if match["percent"] and "+" not in outcome:
+        raise _design_error(text, match.start("percent"), "a percentage goes with + or ++ only")
+    if reinforced % 100 or reinforced > 100 * count:
         raise _design_error(text, match.start("percent"),
                             "a percentage must make a whole number of reinforced trials")
     split = (TrialType(reinforced // 100, cues, outcome),
@@ -577,13 +582,17 @@ def cue_features(cues, *, saliences=None, similarity=None):
     saliences {"A": 0.5} (default 1 each), similarity {"AB": 0.3} (default 0: one-hot rows).
     ValueError for unknown cues, saliences that are not positive, cosines that no vectors have.
     """
-    saliences, similarity = saliences or {}, similarity or {}
-    unknown = sorted(set("".join([*saliences, *similarity])) - set(cues))
-    if unknown or any(len(set(pair)) != 2 for pair in similarity):
-        raise ValueError(f"saliences and similarity must name the design's cues {''.join(cues)} "
-                         f"(similarity: two of them), got {[*saliences, *similarity]}")
-    if any(not salience > 0 for salience in saliences.values()):
-        raise ValueError(f"saliences must be above 0, got {saliences}")
+    saliences, similarity = dict(saliences or {}), dict(similarity or {})
+    pairs = [frozenset(pair) for pair in similarity]
+    if set(saliences) - set(cues) or len(set(pairs)) < len(pairs) or not all(
+            len(name) == len(pair) == 2 and pair <= set(cues)
+            for name, pair in zip(similarity, pairs, strict=True)):
+        raise ValueError(f"saliences must name cues of {''.join(cues)} and similarity pairs of "
+                         f"them, each once, got {[*saliences, *similarity]}")
+    if not all(0 < salience < np.inf for salience in saliences.values()):
+        raise ValueError(f"saliences must be finite and above 0, got {saliences}")
+    if not all(-1 < cosine < 1 for cosine in similarity.values()):
+        raise ValueError(f"similarity must be cosines between -1 and 1, got {similarity}")
     cosines, place = np.eye(len(cues)), {cue: i for i, cue in enumerate(cues)}
     for (first, second), cosine in similarity.items():
         cosines[place[first], place[second]] = cosines[place[second], place[first]] = cosine
@@ -605,19 +614,26 @@ def design_arrays(design, *, cues=None, us=(1.0, 2.0), saliences=None, similarit
     by an attention layer with normalised keys, which takes the salience off a single cue.
     order: "alternate": arrays (T, .); "random": `orders` seeded orders, (orders, T, .); "mirrored":
     each random order and its mirror, in which "+" and "-" change places in the mixed phases,
-    (orders, 2, T, .): for designs that mirroring leaves the same, such as A+/A-; "reversed": each
-    random order and the same order backwards within each phase, (orders, 2, T, .).
+    (orders, 2, T, .): for designs that mirroring leaves the same up to the names of cues, such as
+    A+/A- or AX+/BX-; "reversed": each random order and the same order backwards within each phase,
+    (orders, 2, T, .).
     steps: 0, a trial is one row (the cues of a serial compound together, as for a rule without
     time); or the number of rows that a trial takes, see `time_steps`.
     ValueError for any other choice, or for a design that has no mirror.
     """
-    design = parse_design(design) if isinstance(design, str) else design
+    design = design if isinstance(design, Design) else parse_design(design)
     names = design.cues if cues is None else tuple(cues)
     if order not in ORDERS or compound not in ("sum", "normalised"):
         raise ValueError(f"order must be {', '.join(ORDERS)} and compound sum or normalised, got "
                          f"{order!r} and {compound!r}")
-    if set(design.cues) - set(names):
-        raise ValueError(f"cues {names} must contain the design's cues {design.cues}")
+    if set(design.cues) - set(names) or len(set(names)) < len(names):
+        raise ValueError(f"cues must be distinct and contain the design's cues {design.cues}, got "
+                         f"{names}")
+    if np.shape(us) != (2,) or not np.all(np.isfinite(us)):
+        raise ValueError(f"us must be two numbers, the sizes of + and ++, got {us!r}")
+    if min(orders - 1, seed, steps) < 0:
+        raise ValueError(f"orders must be at least 1, seed and steps at least 0, got {orders}, "
+                         f"{seed} and {steps}")
     rows = cue_features(names, saliences=saliences, similarity=similarity)
     stacked = _stacked([[_sequence_arrays(version, names, rows, us, compound, steps)
                          for version in versions]
@@ -669,10 +685,11 @@ def _mirror(sequence):
     mirrored = []
     for phase in sequence:
         kinds = [trial.outcome for trial in phase if trial.cues]
-        if len(set(phase)) > 1 and (kinds.count("+") != kinds.count("-") or set(kinds) - {*"+-"}):
+        mixed = len(set(phase)) > 1 and len(set(kinds)) > 1
+        if mixed and (kinds.count("+") != kinds.count("-") or set(kinds) - {*"+-"}):
             raise ValueError("a mixed phase has a mirror only with as many + as - trials and no "
                              "other outcome")
-        swap = {"+": "-", "-": "+"} if len(set(phase)) > 1 else {}
+        swap = {"+": "-", "-": "+"} if mixed else {}
         mirrored.append([trial._replace(outcome=swap.get(trial.outcome, trial.outcome))
                          if trial.cues else trial for trial in phase])
     return mirrored

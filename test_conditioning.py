@@ -727,7 +727,7 @@ def test_a_design_is_read_as_it_is_written():
     ("", 1, "expected a trial"), ("10a+", 3, "expected a trial"), ("10A", 4, "expected a trial"),
     ("A+ | | B+", 6, "expected a trial"), ("A+/", 4, "expected a trial"),
     ("A+x", 3, "expected / or |"), ("A+ B+", 4, "expected / or |"), ("AA+", 1, "once"),
-    ("3B-|0A+", 5, "at least once"), ("10A+33%", 5, "percentage"), ("10A-50%", 5, "percentage"),
+    ("3B-|0A+", 5, "1 to 1000000 times"), ("10A+33%", 5, "percentage"), ("10A-50%", 5, "goes with +"),
     ("10A+200%", 5, "percentage"), ("10", 3, "expected a trial"), ("_+", 2, "expected / or |"),
     ("A+++", 4, "expected / or |")])
 def test_a_malformed_design_is_an_error_that_shows_the_place(text, character, expected):
@@ -773,9 +773,14 @@ def test_random_orders_are_seeded_and_mirrored_orders_exchange_outcomes():
 
 @pytest.mark.parametrize("options, message", [
     ({"order": "shuffled"}, "order must be"), ({"compound": "product"}, "compound sum or norm"),
-    ({"cues": "AC"}, "must contain the design's cues"), ({"saliences": {"Z": 1}}, "must name the"),
+    ({"cues": "AC"}, "contain the design's cues"), ({"saliences": {"Z": 1}}, "must name cues"),
+    ({"cues": "AAB"}, "cues must be distinct"), ({"saliences": {"AB": 1}}, "must name cues"),
     ({"saliences": {"A": -1}}, "above 0"), ({"saliences": {"A": np.nan}}, "above 0"),
-    ({"similarity": {"AB": 1.0}}, "linearly independent"), ({"similarity": {"A": 0.5}}, "two of"),
+    ({"saliences": {"A": np.inf}}, "finite"), ({"similarity": {"AB": np.nan}}, "cosines between"),
+    ({"similarity": {"AB": 1.0}}, "between -1"), ({"similarity": {"A": 0.5}}, "pairs of"),
+    ({"similarity": {"AB": 0.1, "BA": 0.2}}, "each once"), ({"us": (1.0,)}, "us must be two"),
+    ({"similarity": {"AB": 0.9, "BC": 0.9, "AC": -0.9}, "cues": "ABC"}, "linearly independent"),
+    ({"order": "random", "orders": 0}, "orders must be at"), ({"seed": -1}, "seed and step"),
     ({"order": "mirrored"}, "has a mirror only")])
 def test_bad_design_options_say_what_is_allowed(options, message):
     with pytest.raises(ValueError, match=message):
