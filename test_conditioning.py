@@ -727,7 +727,7 @@ def test_a_design_is_read_as_it_is_written():
     ("", 1, "expected a trial"), ("10a+", 3, "expected a trial"), ("10A", 4, "expected a trial"),
     ("A+ | | B+", 6, "expected a trial"), ("A+/", 4, "expected a trial"),
     ("A+x", 3, "expected / or |"), ("A+ B+", 4, "expected / or |"), ("AA+", 1, "once"),
-    ("3B-|0A+", 5, "1 to 1000000 times"), ("10A+33%", 5, "percentag"), ("10A-50%", 5, "goes with +"),
+    ("3B-|0A+", 5, "1 to 1000000 times"), ("10A+33%", 5, "percent"), ("10A-50%", 5, "goes with +"),
     ("10A+200%", 5, "percentage"), ("10", 3, "expected a trial"), ("_+", 2, "expected / or |"),
     ("A+++", 4, "expected / or |")])
 def test_a_malformed_design_is_an_error_that_shows_the_place(text, character, expected):
