@@ -599,3 +599,86 @@ def minibatch_blocking(*, beta, m, batch_size):
     m trials of A+ (m a multiple of B) before AX+; B = 1 is Rescorla-Wagner, B = m and more Hebb.
     """
     return (1 - beta) ** (m / batch_size)
+
+
+# ---------------------------------------- capacity, heads, depth, drift, unlearning: closed forms
+#
+# n random unit pairs (keys and values uniform on the sphere), d = K = D features. Under Hebb the
+# response to key i is v_i + sum_{j != i} c_j v_j with c_j = k_i.k_j: v_i plus interference, an
+# isotropic vector, of which the length r and the cosine z with v_i say all that matters.
+
+
+def sphere_component(d, nodes):
+    """(t, weights): quadrature over one component of a random unit vector in d >= 2 dimensions.
+
+    Density ~ (1 - t^2)^((d-3)/2), as midpoints in the angle, at most 10 standard deviations out;
+    t (nodes,) falls from its largest value.
+    """
+    reach = min(np.pi / 2, 10 / np.sqrt(d))
+    angle = np.pi / 2 + reach * ((np.arange(nodes) + 0.5) * 2 / nodes - 1)
+    weights = np.exp((d - 2) * np.log(np.sin(angle)))
+    return np.cos(angle), weights / np.sum(weights)
+
+
+def interference_length(m, d, nodes):
+    """(r, weights): quadrature over |sum_j c_j v_j|, j = 1..m, c_j a component, v_j unit vectors.
+
+    r^2 is taken as gamma with the true mean m/d and the true variance; exact for m = 0 and 1.
+    """
+    if m == 0:
+        return np.zeros(1), np.ones(1)
+    if m == 1:
+        t, weights = sphere_component(d, nodes)
+        return np.abs(t), weights
+    variance = 2 * m * (d - 1) / (d**2 * (d + 2)) + 2 * m * (m - 1) / d**3
+    scale = variance * d / m
+    centre, spread = np.sqrt(m / d), np.sqrt(scale / 2)
+    low, high = max(0.0, centre - 7 * spread), centre + 7 * spread
+    r = low + (high - low) * (np.arange(nodes) + 0.5) / nodes
+    logarithm = (2 * m / d / scale - 1) * np.log(r) - r**2 / scale
+    weights = np.exp(logarithm - np.max(logarithm))
+    return r, weights / np.sum(weights)
+
+
+def faithful_probability(n, d, *, tau, nodes=400):
+    """P(cosine of response and v_i >= tau) in a Hebbian store of n pairs; n an array, n >= 2.
+
+    The response v + r u has an angle below arccos(tau) unless z lies between the roots of
+    z = [-(1 - tau^2) +- tau sqrt(r^2 - (1 - tau^2))] / r; where r > 1, only above the upper one.
+    """
+    t, weights = sphere_component(d, 4 * nodes)
+    above = np.cumsum(weights) - weights / 2
+    probability = []
+    for m in np.atleast_1d(n) - 1:
+        r, share = interference_length(m, d, nodes)
+        r = np.maximum(r, 1e-9)
+        root = tau * np.sqrt(np.maximum(r**2 - (1 - tau**2), 0))
+        upper, lower = ((side * root - (1 - tau**2)) / r for side in (1, -1))
+        success = np.interp(-upper, -t, above) + (r < 1) * (1 - np.interp(-lower, -t, above))
+        probability.append(np.sum(share * np.where(r**2 > 1 - tau**2, success, 1)))
+    return np.reshape(probability, np.shape(n))
+
+
+def identification_probability(n, d, *, nodes=40):
+    """P(v_i is the nearest of the n stored values to the response), Hebbian; n an array, n >= 2.
+
+    Item i beats item l iff (1 - c) + r z > r sqrt(1 - z^2) u, u = y sqrt((1 + x) / (1 - x)), with
+    c = k_i.k_l, x = v_i.v_l, y a component in d - 1 dimensions and r the length of the other n - 2
+    pairs' interference; P = E over r, z of P(win)^(n-1). The competitors count as independent.
+    """
+    y, y_weights = sphere_component(d - 1, 100 * nodes)
+    x, x_weights = sphere_component(d, nodes)
+    c, c_weights = x, x_weights
+    angle = np.linspace(-1, 1, 50 * nodes) * min(np.pi / 2 - 1e-9, 12 / np.sqrt(d))
+    y_limit = np.tan(angle)[:, None] * np.sqrt((1 - x) / (1 + x))
+    above = np.cumsum(y_weights) - y_weights / 2
+    lost = np.interp(-y_limit, -y, above, left=0, right=1) @ x_weights
+    z, z_weights = sphere_component(d, nodes)
+    probability = []
+    for n_now in np.atleast_1d(n):
+        r, r_weights = interference_length(n_now - 2, d, nodes)
+        along, across = 1 + r[:, None] * z, r[:, None] * np.sqrt(1 - z**2)
+        limit = np.arctan2(along[..., None] - c, across[..., None])
+        loss = np.minimum(np.interp(limit, angle, lost, left=1, right=0) @ c_weights, 1 - 1e-12)
+        probability.append(r_weights @ np.exp((n_now - 1) * np.log1p(-loss)) @ z_weights)
+    return np.reshape(probability, np.shape(n))
