@@ -682,3 +682,11 @@ def identification_probability(n, d, *, nodes=40):
         loss = np.minimum(np.interp(limit, angle, lost, left=1, right=0) @ c_weights, 1 - 1e-12)
         probability.append(r_weights @ np.exp((n_now - 1) * np.log1p(-loss)) @ z_weights)
     return np.reshape(probability, np.shape(n))
+
+
+def converged_delta_error(n, d):
+    """Mean squared error max(0, 1 - d/n) of n random unit values in a converged delta store.
+
+    The store projects on the d directions that it has: responses are P V, P of rank min(n, d).
+    """
+    return np.maximum(0, 1 - d / np.asarray(n))
