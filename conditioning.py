@@ -690,3 +690,23 @@ def converged_delta_error(n, d):
     The store projects on the d directions that it has: responses are P V, P of rank min(n, d).
     """
     return np.maximum(0, 1 - d / np.asarray(n))
+
+
+def averaged_head_error(n, H, d_h, M=np.inf):
+    """Mean squared error (n - 1) [1 / (H d_h) + (1 - 1/H) / M] of H averaged heads, n unit pairs.
+
+    Each head stores all pairs under its own keys of d_h features: independent (M infinite), or
+    random orthonormal projections of shared keys of M >= d_h features, scaled to length 1, which
+    then share 1/M of their noise. (Gaussian projections distort too: 1/M instead of (1 - 1/H)/M.)
+    """
+    return (n - 1) * (1 / (H * d_h) + (1 - 1 / H) / M)
+
+
+def chained_error(r, L):
+    """Share of wrong items after L hops, 1 - (1 - r)^L, where each is cleaned up to an item."""
+    return 1 - (1 - r) ** np.asarray(L)
+
+
+def chained_interference(n, d, L):
+    """Mean squared error (1 + (n - 1)/d)^L - 1 after L Hebbian hops of n pairs without clean-up."""
+    return (1 + (n - 1) / d) ** np.asarray(L) - 1

@@ -57,7 +57,8 @@ def capacity(arrays, claims):
             axis.plot(load, arrays["theory"][here, column], color=colour, label=f"d = {d:.0f}")
             points_with_interval(axis, load, success, (success - half, success + half),
                                  color=colour, marker=marker)
-        axis.set(xscale="log", xlim=range_shown, ylim=(-0.02, 1.05), title=title, ylabel="share of pairs that pass",
+        axis.set(xscale="log", xlim=range_shown, ylim=(-0.02, 1.05), title=title,
+                 ylabel="share of pairs that pass",
                  xlabel="pairs over features, n / d" if column == 1 else "n / d squared")
         axis.legend(frameon=False, title="line: theory; marker: simulation\n(95%, all points)",
                     fontsize=8, title_fontsize=8)
