@@ -710,3 +710,54 @@ def chained_error(r, L):
 def chained_interference(n, d, L):
     """Mean squared error (1 + (n - 1)/d)^L - 1 after L Hebbian hops of n pairs without clean-up."""
     return (1 + (n - 1) / d) ** np.asarray(L) - 1
+
+
+# Drift: outcomes v = A_t^T x + noise of variance s2, random cues of length 1 (E x x^T = I/K). Each
+# strength in A_t is AR(1) with correlation rho and variance sigma2, so that it moves by q =
+# sigma2 (1 - rho^2) a trial; a random walk is the limit rho -> 1 at that q. Errors are E of
+# ((W_{t-1} - A_t)^T x_t)^2 an outcome, noise left out.
+
+
+def delta_tracking_error(*, beta, K, rho, sigma2, s2):
+    """Excess error of the delta rule that tracks A_t, with beta in (0, 2).
+
+    [beta s2 + 2 (1 - rho) sigma2 / (1 - rho + rho beta/K)] / (2 - beta), exact; for rho -> 1 it is
+    (K q + beta^2 s2) / (2 beta - beta^2), the least-mean-squares law (Widrow & Hoff 1960).
+    """
+    moved = 2 * (1 - rho) * sigma2 / (1 - rho + rho * beta / K)
+    return (beta * s2 + moved) / (2 - beta)
+
+
+def hebbian_tracking_error(*, decay, K, rho, sigma2, s2):
+    """Excess error of Hebb with decay and rate K (1 - decay), which makes its gain 1."""
+    g, share = decay, (1 - decay) / (1 + decay)
+    bias = 1 - 2 * (1 - g) * rho / (1 - g * rho) + share * (1 + g * rho) / (1 - g * rho)
+    return sigma2 * bias + share * (K * (sigma2 + s2) - sigma2)
+
+
+def best_beta(*, K, q, s2):
+    """Best rate [-a + sqrt(a^2 + 4 a b)] / (2 b) of the delta rule, a = K q, b = s2, rho -> 1."""
+    a, b = K * np.asarray(q), s2
+    return (np.sqrt(a**2 + 4 * a * b) - a) / (2 * b)
+
+
+def oja_bound(W_0, cue_length, outcome):
+    """Bound of |W_j| under `oja` with beta v^2 <= 1: max(|W_j(0)|, max |x| / min |v_j|)."""
+    return np.maximum(W_0, np.max(cue_length) / np.min(np.abs(outcome)))
+
+
+def unlearning_change(n, d):
+    """Mean |change|^2 of another response when one of n Hebbian pairs is unlearned at beta 1.
+
+    (1/d)(1 + (n-2)/d) + 3/(d (d+2)): c^2 |o_1|^2, c the keys' cosine and o_1 the response that the
+    omitted outcome takes away. In a converged delta store |o_1| = 1 and it is 1/d.
+    """
+    return (1 + (n - 2) / d) / d + 3 / (d * (d + 2))
+
+
+def unlearned_error(n, d):
+    """Mean squared error of the other n - 1 Hebbian pairs after that: before it, (n - 1)/d.
+
+    (n-2)(1/d - 1/d^2) + 3/(d (d+2)): an interferer is removed, so that it falls.
+    """
+    return (n - 2) * (1 / d - 1 / d**2) + 3 / (d * (d + 2))
