@@ -668,7 +668,7 @@ def identification_probability(n, d, *, nodes=40):
     """
     y, y_weights = sphere_component(d - 1, 100 * nodes)
     x, x_weights = sphere_component(d, nodes)
-    c, c_weights = x, x_weights
+    c, c_weights = sphere_component(d, nodes // 2)
     angle = np.linspace(-1, 1, 50 * nodes) * min(np.pi / 2 - 1e-9, 12 / np.sqrt(d))
     y_limit = np.tan(angle)[:, None] * np.sqrt((1 - x) / (1 + x))
     above = np.cumsum(y_weights) - y_weights / 2
