@@ -791,6 +791,168 @@ def minibatch_blocking(*, beta, m, batch_size):
     return (1 - beta) ** (m / batch_size)
 
 
+# ---------------------------------------- capacity, heads, depth, drift, unlearning: closed forms
+#
+# n random unit pairs (keys and values uniform on the sphere), d = K = D features. Under Hebb the
+# response to key i is v_i + sum_{j != i} c_j v_j with c_j = k_i.k_j: v_i plus interference, an
+# isotropic vector, of which the length r and the cosine z with v_i say all that matters.
+
+
+def sphere_component(d, nodes):
+    """(t, weights): quadrature over one component of a random unit vector in d >= 2 dimensions.
+
+    Density ~ (1 - t^2)^((d-3)/2), as midpoints in the angle, at most 10 standard deviations out;
+    t (nodes,) falls from its largest value.
+    """
+    reach = min(np.pi / 2, 10 / np.sqrt(d))
+    angle = np.pi / 2 + reach * ((np.arange(nodes) + 0.5) * 2 / nodes - 1)
+    weights = np.exp((d - 2) * np.log(np.sin(angle)))
+    return np.cos(angle), weights / np.sum(weights)
+
+
+def interference_length(m, d, nodes):
+    """(r, weights): quadrature over |sum_j c_j v_j|, j = 1..m, c_j a component, v_j unit vectors.
+
+    r^2 is taken as gamma with the true mean m/d and the true variance; exact for m = 0 and 1.
+    """
+    if m == 0:
+        return np.zeros(1), np.ones(1)
+    if m == 1:
+        t, weights = sphere_component(d, nodes)
+        return np.abs(t), weights
+    variance = 2 * m * (d - 1) / (d**2 * (d + 2)) + 2 * m * (m - 1) / d**3
+    scale = variance * d / m
+    centre, spread = np.sqrt(m / d), np.sqrt(scale / 2)
+    low, high = max(0.0, centre - 7 * spread), centre + 7 * spread
+    r = low + (high - low) * (np.arange(nodes) + 0.5) / nodes
+    logarithm = (2 * m / d / scale - 1) * np.log(r) - r**2 / scale
+    weights = np.exp(logarithm - np.max(logarithm))
+    return r, weights / np.sum(weights)
+
+
+def faithful_probability(n, d, *, tau, nodes=400):
+    """P(cosine of response and v_i >= tau) in a Hebbian store of n pairs; n an array, n >= 2.
+
+    The response v + r u has an angle below arccos(tau) unless z lies between the roots of
+    z = [-(1 - tau^2) +- tau sqrt(r^2 - (1 - tau^2))] / r; where r > 1, only above the upper one.
+    """
+    t, weights = sphere_component(d, 4 * nodes)
+    above = np.cumsum(weights) - weights / 2
+    probability = []
+    for m in np.atleast_1d(n) - 1:
+        r, share = interference_length(m, d, nodes)
+        r = np.maximum(r, 1e-9)
+        root = tau * np.sqrt(np.maximum(r**2 - (1 - tau**2), 0))
+        upper, lower = ((side * root - (1 - tau**2)) / r for side in (1, -1))
+        success = np.interp(-upper, -t, above) + (r < 1) * (1 - np.interp(-lower, -t, above))
+        probability.append(np.sum(share * np.where(r**2 > 1 - tau**2, success, 1)))
+    return np.reshape(probability, np.shape(n))
+
+
+def identification_probability(n, d, *, nodes=40):
+    """P(v_i is the nearest of the n stored values to the response), Hebbian; n an array, n >= 2.
+
+    Item i beats item l iff (1 - c) + r z > r sqrt(1 - z^2) u, u = y sqrt((1 + x) / (1 - x)), with
+    c = k_i.k_l, x = v_i.v_l, y a component in d - 1 dimensions and r the length of the other n - 2
+    pairs' interference; P = E over r, z of P(win)^(n-1). The competitors count as independent.
+    """
+    y, y_weights = sphere_component(d - 1, 100 * nodes)
+    x, x_weights = sphere_component(d, nodes)
+    c, c_weights = sphere_component(d, nodes // 2)
+    angle = np.linspace(-1, 1, 50 * nodes) * min(np.pi / 2 - 1e-9, 12 / np.sqrt(d))
+    y_limit = np.tan(angle)[:, None] * np.sqrt((1 - x) / (1 + x))
+    above = np.cumsum(y_weights) - y_weights / 2
+    lost = np.interp(-y_limit, -y, above, left=0, right=1) @ x_weights
+    z, z_weights = sphere_component(d, nodes)
+    probability = []
+    for n_now in np.atleast_1d(n):
+        r, r_weights = interference_length(n_now - 2, d, nodes)
+        along, across = 1 + r[:, None] * z, r[:, None] * np.sqrt(1 - z**2)
+        limit = np.arctan2(along[..., None] - c, across[..., None])
+        loss = np.minimum(np.interp(limit, angle, lost, left=1, right=0) @ c_weights, 1 - 1e-12)
+        probability.append(r_weights @ np.exp((n_now - 1) * np.log1p(-loss)) @ z_weights)
+    return np.reshape(probability, np.shape(n))
+
+
+def converged_delta_error(n, d):
+    """Mean squared error max(0, 1 - d/n) of n random unit values in a converged delta store.
+
+    The store projects on the d directions that it has: responses are P V, P of rank min(n, d).
+    """
+    return np.maximum(0, 1 - d / np.asarray(n))
+
+
+def averaged_head_error(n, H, d_h, M=np.inf):
+    """Mean squared error (n - 1) [1 / (H d_h) + (1 - 1/H) / M] of H averaged heads, n unit pairs.
+
+    Each head stores all pairs under its own keys of d_h features: independent (M infinite), or
+    random orthonormal projections of shared keys of M >= d_h features, scaled to length 1, which
+    then share 1/M of their noise. (Gaussian projections distort too: 1/M instead of (1 - 1/H)/M.)
+    """
+    return (n - 1) * (1 / (H * d_h) + (1 - 1 / H) / M)
+
+
+def chained_error(r, L):
+    """Share of wrong items after L hops, 1 - (1 - r)^L, where each is cleaned up to an item."""
+    return 1 - (1 - r) ** np.asarray(L)
+
+
+def chained_interference(n, d, L):
+    """Mean squared error (1 + (n - 1)/d)^L - 1 after L Hebbian hops of n pairs without clean-up."""
+    return (1 + (n - 1) / d) ** np.asarray(L) - 1
+
+
+# Drift: outcomes v = A_t^T x + noise of variance s2, random cues of length 1 (E x x^T = I/K). Each
+# strength in A_t is AR(1) with correlation rho and variance sigma2, so that it moves by q =
+# sigma2 (1 - rho^2) a trial; a random walk is the limit rho -> 1 at that q. Errors are E of
+# ((W_{t-1} - A_t)^T x_t)^2 an outcome, noise left out.
+
+
+def delta_tracking_error(*, beta, K, rho, sigma2, s2):
+    """Excess error of the delta rule that tracks A_t, with beta in (0, 2).
+
+    [beta s2 + 2 (1 - rho) sigma2 / (1 - rho + rho beta/K)] / (2 - beta), exact; for rho -> 1 it is
+    (K q + beta^2 s2) / (2 beta - beta^2), the least-mean-squares law (Widrow & Hoff 1960).
+    """
+    moved = 2 * (1 - rho) * sigma2 / (1 - rho + rho * beta / K)
+    return (beta * s2 + moved) / (2 - beta)
+
+
+def hebbian_tracking_error(*, decay, K, rho, sigma2, s2):
+    """Excess error of Hebb with decay and rate K (1 - decay), which makes its gain 1."""
+    g, share = decay, (1 - decay) / (1 + decay)
+    bias = 1 - 2 * (1 - g) * rho / (1 - g * rho) + share * (1 + g * rho) / (1 - g * rho)
+    return sigma2 * bias + share * (K * (sigma2 + s2) - sigma2)
+
+
+def best_beta(*, K, q, s2):
+    """Best rate [-a + sqrt(a^2 + 4 a b)] / (2 b) of the delta rule, a = K q, b = s2, rho -> 1."""
+    a, b = K * np.asarray(q), s2
+    return (np.sqrt(a**2 + 4 * a * b) - a) / (2 * b)
+
+
+def oja_bound(W_0, cue_length, outcome):
+    """Bound of |W_j| under `oja` with beta v^2 <= 1: max(|W_j(0)|, max |x| / min |v_j|)."""
+    return np.maximum(W_0, np.max(cue_length) / np.min(np.abs(outcome)))
+
+
+def unlearning_change(n, d):
+    """Mean |change|^2 of another response when one of n Hebbian pairs is unlearned at beta 1.
+
+    (1/d)(1 + (n-2)/d) + 3/(d (d+2)): c^2 |o_1|^2, c the keys' cosine and o_1 the response that the
+    omitted outcome takes away. In a converged delta store |o_1| = 1 and it is 1/d.
+    """
+    return (1 + (n - 2) / d) / d + 3 / (d * (d + 2))
+
+
+def unlearned_error(n, d):
+    """Mean squared error of the other n - 1 Hebbian pairs after that: before it, (n - 1)/d.
+
+    (n-2)(1/d - 1/d^2) + 3/(d (d+2)): an interferer is removed, so that it falls.
+    """
+    return (n - 2) * (1 / d - 1 / d**2) + 3 / (d * (d + 2))
+
+
 # ------------------------------------------------------------------------------------- gradients
 #
 # Of any loss L of the outputs and the last state, given d_outputs = dL/d outputs. d_x is dL/dx and
