@@ -211,7 +211,7 @@ def frozen(test, **rates):
 
 # --------------------------------------------------------------- the chunkwise form, made fast
 
-SEGMENT = 4  # chunks whose matrices are made together: few, so that they stay in the cache
+SEGMENT = 16  # chunks whose matrices are made together: worth a call, yet few for the cache
 
 
 def _chunkwise(queries, keys, values, beta, decay, error_correcting, state, chunk):

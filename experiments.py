@@ -2741,7 +2741,7 @@ def timings(*, seed, device, repeats, heads, T, chunks, sizes, lengths, features
     forms = speed_of_forms(xp, rng, repeats, heads, T, chunks)
     by_size = speed_by_size(xp, rng, repeats, sizes)
     return {
-        "product_seconds": forms.pop("product"),
+        "product_seconds": np.array(forms.pop("product")),
         "forms": np.array([f"{name} {form}" for name, form in forms]),
         "form_seconds": np.array(list(forms.values())),
         **{f"{axis}_sizes": np.array(values) for axis, values in sizes.items()},

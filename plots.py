@@ -655,6 +655,12 @@ def speed(arrays, claims):
     simulation.text(arrays["batches"][0], 3e4, "psychology packages", fontsize=8, va="center")
     simulation.set(xlabel="simulated animals at once", ylabel="simulated trials a second",
                    title="Rescorla-Wagner, 4 cues, 1 outcome (red: 20 million)", ylim=(7e3, 3e8))
+    for axis, sizes in ((by_length, arrays["T_sizes"]), (training, arrays["lengths"])):
+        axis.set_xticks(sizes, sizes)
+        axis.minorticks_off()
+    training.set_yticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
+    by_length.set_yticks([5, 10, 20, 50, 100], ["5", "10", "20", "50", "100"])
+    by_size.set_yticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
     for axis in axes.flat:
         axis.title.set_fontsize(10)
         axis.legend(fontsize=8)

@@ -474,6 +474,43 @@ def test_bad_rule_calls_say_what_is_allowed(call, message):
         call()
 
 
+@EVERY_RULE
+def test_cues_in_another_order_are_the_same_cues_to_every_rule(name):
+    rule, parameters, order = rules.RULES[name], PARAMETERS[name], [2, 0, 3, 1]
+    _, cues, outcomes, _ = layer(3, T=8)
+    predictions, state = learn(rule, cues, outcomes, **parameters)
+    same, turned = learn(rule, cues[..., order], outcomes, **parameters)
+    assert_allclose(same, predictions, **CLOSE)
+    assert_allclose(memory_of(turned), memory_of(state)[:, order], **CLOSE)
+
+
+@pytest.mark.parametrize("name", ["hebbian", "stimulus_trace", "bush_mosteller", "rescorla_wagner",
+                                  "kalman"])
+def test_larger_outcomes_give_larger_predictions_in_linear_rules(name):
+    rule, parameters = rules.RULES[name], PARAMETERS[name]
+    _, cues, outcomes, _ = layer(3, T=8)
+    predictions, state = learn(rule, cues, outcomes, **parameters)
+    for size in (-3.0, 1e-200, 1e200):
+        found, last = learn(rule, cues, size * outcomes, **parameters)
+        assert_allclose(found / size, predictions, **CLOSE)
+        assert_allclose(memory_of(last) / size, memory_of(state), **CLOSE)
+
+
+@EVERY_RULE
+def test_any_order_in_memory_gives_the_same_and_the_memory_keeps_it(name):
+    rule, parameters = rules.RULES[name], PARAMETERS[name]
+    _, cues, outcomes, _ = layer(3, T=8)
+    predictions, state = learn(rule, cues, outcomes, **parameters)
+    last = [np.moveaxis(np.moveaxis(a, 0, -1).copy(), -1, 0) for a in (cues, outcomes)]
+    for array in last:
+        array.flags.writeable = False
+    found, after = learn(rule, *last, **parameters)
+    assert_allclose(found, predictions, **CLOSE)
+    assert_allclose(memory_of(after), memory_of(state), **CLOSE)
+    if name != "kalman":  # whose memory follows its covariance
+        assert memory_of(after).strides[0] == memory_of(after).itemsize
+
+
 # ------------------------------------------------------------------------------- attention forms
 
 
@@ -708,6 +745,208 @@ BAD_ATTENTION_CALLS = [
 def test_bad_attention_calls_say_what_is_allowed(call, message):
     with pytest.raises((ValueError, TypeError), match=message):
         call()
+
+
+# Naive operators of flash-linear-attention (commit bc3b101) on cases small enough to read, its
+# hidden scale K^-1/2 taken off the queries: (case, key features, values, queries, options, outputs,
+# last state). One feature a token is written as a list of numbers.
+FLASH_LINEAR_ATTENTION = [
+    ("the last value wins at beta 1", [[1, 0]] * 3, [1, 5, -2], [[1, 0]] * 3, {"beta": 1.0},
+     [1, 5, -2], [-2, 0]),
+    ("acquisition", [1] * 5, [1] * 5, [1] * 5, {"beta": 0.3},
+     [0.3, 0.51, 0.657, 0.7599, 0.83193], [0.83193]),
+    ("blocking, compound of length 1", [[1, 0]] * 4 + [[0.5**0.5] * 2] * 4, [1] * 8, [[0, 1]] * 8,
+     {"beta": 0.25}, [0] * 4 + [0.0913274765466369, 0.15982308395661457, 0.21119478951409784,
+                                0.24972356868221027], [0.9333173186822102, 0.2497235686822102]),
+    ("a key of zeros", [[0, 0], [1, 0], [0, 0]], [9, 1, 9], [[0, 0], [1, 0], [0, 0]],
+     {"beta": 0.5}, [0, 0.5, 0], [0.5, 0]),
+    ("beyond the limit of stability", [1] * 6, [1] * 6, [1] * 6, {"beta": 2.2},
+     [2.2, -0.44, 2.728, -1.0736, 3.48832, -1.985984], [-1.985984]),
+    ("keys of length 2", [2] * 4, [1] * 4, [2] * 4, {"beta": 1.0}, [4, -8, 28, -80], [-40]),
+    ("one token", [[0.6, 0.8]], [2], [[0.6, 0.8]], {"beta": 0.5}, [1], [0.6, 0.8]),
+    ("orthonormal keys: Hebb", np.eye(3).tolist(), [1, 2, 3], [[1, 1, 1]] * 3, {"beta": 1.0},
+     [1, 3, 6], [1, 2, 3]),
+    ("gated, toward beta / (1 - decay (1 - beta))", [1] * 6, [1] * 6, [1] * 6,
+     {"beta": 0.5, "decay": 0.9},
+     [0.5, 0.725, 0.82625, 0.8718125, 0.892315625, 0.90154203125], [0.90154203125]),
+    ("retention", [1, 0, 0, 0], [1, 0, 0, 0], [1] * 4,
+     {"decay": 0.5, "error_correcting": False}, [1, 0.5, 0.25, 0.125], [0.125]),
+    ("linear attention counts", [1] * 5, [1] * 5, [1] * 5, {"error_correcting": False},
+     [1, 2, 3, 4, 5], [5]),
+]
+
+
+@pytest.mark.parametrize("form", ["recurrent", "parallel", "chunkwise"])
+@pytest.mark.parametrize("case, keys, values, queries, options, outputs, last",
+                         FLASH_LINEAR_ATTENTION, ids=[row[0] for row in FLASH_LINEAR_ATTENTION])
+def test_numbers_of_flash_linear_attention(case, keys, values, queries, options, outputs, last,
+                                           form):
+    T = len(values)
+    arrays = (np.reshape(np.array(a, dtype=float), (T, -1)) for a in (queries, keys, values))
+    found, state = attention(*arrays, form=form, **{"error_correcting": True} | options)
+    assert_allclose(found[:, 0], outputs, **CLOSE)
+    assert_allclose(state[:, 0], last, **CLOSE)
+
+
+def corner(name, *batch, T, K=4, seed=0):
+    """Options of a corner of `attention`, rates and decays drawn for every token."""
+    rng = np.random.default_rng([seed, T])
+    beta, feature_beta = rng.uniform(0, 1.9, batch + (T,)), rng.uniform(0, 1, batch + (T, K))
+    decay, feature_decay = rng.uniform(0.5, 1, batch + (T,)), rng.uniform(0, 1, batch + (T, K))
+    decay[..., 2::5] = 0.0
+    return {"linear": {}, "retention": {"decay": decay}, "GLA": {"decay": feature_decay},
+            "deltanet": {"beta": beta, "error_correcting": True},
+            "gated": {"beta": beta, "decay": decay, "error_correcting": True},
+            "beta per feature": {"beta": feature_beta, "decay": decay, "error_correcting": True},
+            "KDA": {"beta": beta, "decay": feature_decay, "error_correcting": True}}[name]
+
+
+EVERY_CORNER = pytest.mark.parametrize(
+    "name", ["linear", "retention", "GLA", "deltanet", "gated", "beta per feature", "KDA"])
+EVERY_FORM = pytest.mark.parametrize("form", [
+    {"form": "recurrent"}, {"form": "parallel"}, {"chunk": 3}, {"chunk": 16}],
+    ids=["recurrent", "parallel", "chunk3", "chunk16"])
+
+
+@EVERY_CORNER
+def test_every_chunk_size(name):
+    queries, keys, values, start = layer(2, T=37)
+    options = corner(name, 2, T=37) | {"state": start}
+    expected = attention(queries, keys, values, form="recurrent", **options)
+    for chunk in range(1, 40):
+        for found, wanted in zip(attention(queries, keys, values, chunk=chunk, **options), expected,
+                                 strict=True):
+            assert_allclose(found, wanted, **CLOSE)
+
+
+@EVERY_FORM
+@EVERY_CORNER
+def test_batch_axes_never_change_a_result(name, form):
+    queries, keys, values, start = layer(2, 3, T=9)
+    options = corner(name, 2, 3, T=9) | form
+    outputs, state = attention(queries, keys, values, state=start, **options)
+    for i, j in itertools.product(range(2), range(3)):
+        one = {key: value[i, j] if isinstance(value, np.ndarray) else value
+               for key, value in options.items()}
+        alone, last = attention(queries[i, j], keys[i, j], values[i, j], state=start[i, j], **one)
+        assert_allclose(outputs[i, j], alone, **CLOSE)
+        assert_allclose(state[i, j], last, **CLOSE)
+
+
+@EVERY_FORM
+@EVERY_CORNER
+def test_arguments_that_share_batch_axes_broadcast(name, form):
+    queries, keys, values, start = (a[0] for a in layer(1, T=9))
+    whole = attention(queries, keys, values, state=start, **corner(name, T=9), **form)
+
+    def repeated(array, times, axis):
+        return np.repeat(array[None, None, None], times, axis)
+    options = {key: repeated(value, 2, 2) if isinstance(value, np.ndarray) else value
+               for key, value in corner(name, T=9).items()}
+    found = attention(repeated(queries, 2, 0), repeated(keys, 1, 0), repeated(values, 3, 1),
+                      state=start, **options, **form)
+    batch = (2, 3, 1 if name == "linear" else 2)
+    for several, one in zip(found, whole, strict=True):
+        assert_allclose(several, np.broadcast_to(one, batch + one.shape), **CLOSE)
+
+
+@EVERY_FORM
+@EVERY_CORNER
+def test_cues_in_another_order_are_the_same_cues(name, form):
+    queries, keys, values, start = layer(2, T=9)
+    options, order = corner(name, 2, T=9), [2, 0, 3, 1]
+    outputs, state = attention(queries, keys, values, state=start, **options, **form)
+    moved = {key: value[..., order] if np.ndim(value) == 3 else value
+             for key, value in options.items()}
+    same, turned = attention(queries[..., order], keys[..., order], values,
+                             state=start[:, order], **moved, **form)
+    assert_allclose(same, outputs, **CLOSE)
+    assert_allclose(turned, state[:, order], **CLOSE)
+
+
+@EVERY_FORM
+@EVERY_CORNER
+def test_a_sequence_cut_anywhere_is_the_same(name, form):
+    arrays, options = layer(2, T=9), corner(name, 2, T=9)
+    start, arrays = arrays[3], arrays[:3]
+    outputs, state = attention(*arrays, state=start, **options, **form)
+    for cut in range(10):
+        parts, last = [], start
+        for part in (slice(cut), slice(cut, None)):
+            now = {key: value[:, part] if isinstance(value, np.ndarray) else value
+                   for key, value in options.items()}
+            found, last = attention(*(a[:, part] for a in arrays), state=last, **now, **form)
+            parts.append(found)
+        assert_allclose(np.concatenate(parts, axis=1), outputs, **CLOSE)
+        assert_allclose(last, state, **CLOSE)
+
+
+@EVERY_FORM
+@EVERY_CORNER
+def test_larger_outcomes_give_larger_predictions(name, form):
+    queries, keys, values, start = layer(2, T=9)
+    options = corner(name, 2, T=9) | form
+    outputs, state = attention(queries, keys, values, state=start, **options)
+    for size in (-3.0, 1e-200, 1e200):
+        found, last = attention(queries, keys, size * values, state=size * start, **options)
+        assert_allclose(found / size, outputs, **CLOSE)
+        assert_allclose(last / size, state, **CLOSE)
+
+
+@EVERY_FORM
+@pytest.mark.parametrize("size", [1e-70, 1e70])
+def test_larger_cues_at_a_smaller_rate_learn_the_same(size, form):
+    queries, keys, values, _ = layer(2, T=9)
+    options = corner("gated", 2, T=9) | form
+    outputs, state = attention(queries, keys, values, **options)
+    found, last = attention(size * queries, size * keys, values,
+                            **options | {"beta": options["beta"] / size**2})
+    assert_allclose(found, outputs, **CLOSE)
+    assert_allclose(last * size, state, **CLOSE)
+
+
+@EVERY_FORM
+@EVERY_CORNER
+def test_single_precision_within_its_bound(name, form):
+    queries, keys, values, start = layer(2, T=200)
+    options = corner(name, 2, T=200)
+    outputs, _ = attention(queries, keys, values, state=start, **options, **form)
+    low = {key: value.astype(np.float32) if isinstance(value, np.ndarray) else value
+           for key, value in options.items()}
+    found, _ = attention(*(a.astype(np.float32) for a in (queries, keys, values)),
+                         state=start.astype(np.float32), **low, **form)
+    assert found.dtype == np.float32
+    assert np.max(abs(found - outputs)) < 3e-6 * np.max(abs(outputs))
+
+
+@EVERY_FORM
+@EVERY_CORNER
+def test_any_order_in_memory_and_read_only_arrays(name, form):
+    def scattered(array):
+        """The same numbers as a read-only view that is contiguous along no axis."""
+        wide = np.full(array.shape[::-1] + (2,), np.nan)
+        wide[..., 1] = array.T
+        view = wide[::-1, ..., 1].T[..., ::-1]
+        view.flags.writeable = False
+        return view
+    arrays, options = layer(2, T=9), corner(name, 2, T=9)
+    expected = attention(*arrays[:3], state=arrays[3], **options, **form)
+    views = [scattered(array) for array in arrays]
+    strange = {key: scattered(value) if isinstance(value, np.ndarray) else value
+               for key, value in options.items()}
+    for found, wanted in zip(attention(*views[:3], state=views[3], **strange, **form), expected,
+                             strict=True):
+        assert_allclose(found, wanted, **CLOSE)
+
+
+@EVERY_FORM
+def test_axes_of_length_0(form):
+    for batch, T, K, D in (((0,), 5, 3, 2), ((2,), 0, 3, 2), ((2,), 5, 0, 2), ((2,), 5, 3, 0)):
+        outputs, state = attention(np.ones(batch + (T, K)), np.ones(batch + (T, K)),
+                                   np.ones(batch + (T, D)), beta=0.1, decay=0.5,
+                                   error_correcting=True, **form)
+        assert outputs.shape == batch + (T, D) and state.shape == batch + (K, D)
+        assert np.all(outputs == 0) or K > 0
 
 
 # ------------------------------------------------------------------------- designs, closed forms
@@ -1698,6 +1937,64 @@ def test_cost_measures_memory_and_is_drawn():
 
 
 # ------------------------------------------------------------------------------------- benchmark
+
+
+def test_the_fast_form_launches_less_than_the_loop_whatever_the_batch():
+    def counted(T, *batch, **form):
+        arrays = layer(*batch, T=T)[:3]
+        return on_device(lambda *moved: attention(*moved, beta=0.5, decay=0.9,
+                                                  error_correcting=True, **form), arrays)[1]
+    for T in (64, 100, 256):
+        assert counted(T, 2) == counted(T, 5, 3) < counted(T, 2, form="recurrent")
+
+
+def test_gradients_of_the_loop_are_those_of_the_parallel_form():
+    queries, keys, values, d_outputs = (a for a in layer(2, T=7, K=4, D=4))
+    d_outputs = np.random.default_rng(1).normal(size=values.shape)
+    beta = np.random.default_rng(2).uniform(0, 1, (2, 7))
+    loop = experiments.loop_gradients(queries, keys, values, d_outputs, beta=beta)
+    found = conditioning.attention_gradients(queries, keys, values, d_outputs, beta=beta,
+                                             error_correcting=True)
+    for one, name in zip(loop, ("queries", "keys", "values", "beta"), strict=True):
+        assert_allclose(one, getattr(found, name), **CLOSE)
+
+
+def test_slope_and_knee_of_a_known_cost():
+    sizes = np.array([1, 2, 4, 8, 16, 32, 64])
+    assert experiments.upper_slope(sizes, 3.0 * sizes**1.5) == pytest.approx(1.5, abs=1e-12)
+    assert experiments.knee(sizes, np.maximum(10.0, sizes)) == 32
+    assert experiments.knee(sizes, np.full(7, 1.0)) == 64
+
+
+def test_best_seconds_takes_turns_and_leaves_the_first_out(monkeypatch):
+    clock, order, costs = [0.0], [], {"a": [9.0, 3.0, 2.0], "b": [0.5, 4.0, 5.0]}
+
+    def call(name):
+        order.append(name)
+        clock[0] += costs[name][order.count(name) - 1]
+    monkeypatch.setattr(experiments.time, "process_time", lambda: clock[0])
+    found = experiments.best_seconds(np, {"a": lambda: call("a"), "b": lambda: call("b")}, 2)
+    assert found == {"a": 2.0, "b": 4.0} and order == ["a", "b"] * 3
+
+
+def test_one_thread_for_the_benchmark_alone(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    assert experiments.in_one_thread(os.getenv, key="OMP_NUM_THREADS") == "1"
+    assert os.environ["OMP_NUM_THREADS"] == "2" and "MKL_NUM_THREADS" not in os.environ
+
+
+def test_benchmark_measures_and_draws(monkeypatch):
+    monkeypatch.setattr(experiments, "in_one_thread", lambda function, **given: function(**given))
+    quick = experiments.EXPERIMENTS["benchmark"].quick
+    assert experiments.EXPERIMENTS["benchmark"].only_by_name
+    result = experiments.EXPERIMENTS["benchmark"].function(**quick | {
+        "heads": 1, "T": 64, "batches": (8, 16), "trials": 5, "events": 64, "longest": 256,
+        "sizes": {axis: (8, 16) for axis in ("batch", "T", "K", "D")}})
+    assert all(np.isfinite(row.measured) for row in result.claims)
+    assert all(array.dtype.kind in "fiU" for array in result.arrays.values())
+    for figure in plots.FIGURES["benchmark"]:
+        assert figure(result.arrays, result.claims).axes
 
 
 # ---------------------------------------------------------------------------------- command line
