@@ -1926,7 +1926,8 @@ def test_quantitative_claims_hold_at_small_sizes_and_are_drawn(name):
         assert figure(result.arrays, result.claims).axes
 
 
-def test_cost_measures_memory_and_is_drawn():
+def test_cost_measures_memory_and_is_drawn(monkeypatch):
+    monkeypatch.setattr(conditioning, "SEGMENT", 1)  # small beside the few tokens of a quick test
     result = experiments.cost(repeats=2, linear=(500, 1000, 2000))
     memory = [row for row in result.claims if "memory" in row.claim]
     assert len(memory) == 4 and all(row.holds for row in memory)
