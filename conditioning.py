@@ -24,7 +24,7 @@ These are written independently of `rules.py`, from which only array helpers are
 
 import itertools
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -241,6 +241,12 @@ def ph_attention(queries, keys, values, *, beta, eta, associability=1.0, bounds=
     """
     if form not in ("recurrent", "parallel"):
         raise ValueError(f"form must be recurrent or parallel, got {form!r}")
+    run = _ph_recurrent if form == "recurrent" else _ph_rows
+    return run(*_ph_tokens(queries, keys, values, beta, eta, associability, state), bounds)
+
+
+def _ph_tokens(queries, keys, values, beta, eta, associability, state):
+    """queries, keys, values, beta, eta, memory, associability, all with the whole batch shape."""
     memory = None if state is None else state.memory
     xp, queries, keys, values, memory = _tokens(queries, keys, values, memory)
     alpha = associability if state is None else state.associability
@@ -250,12 +256,9 @@ def ph_attention(queries, keys, values, *, beta, eta, associability=1.0, bounds=
     alpha = xp.asarray(alpha, dtype=keys.dtype)
     batch = np.broadcast_shapes(*(a.shape[:-2] for a in (queries, keys, values, memory, beta, eta)),
                                 alpha.shape[:-1])
-    queries, keys, values, beta, eta, memory = (
-        xp.broadcast_to(a, batch + a.shape[-2:])
-        for a in (queries, keys, values, beta, eta, memory))
-    alpha = xp.broadcast_to(alpha, batch + keys.shape[-1:])
-    run = _ph_recurrent if form == "recurrent" else _ph_rows
-    return run(queries, keys, values, beta, eta, alpha, bounds, memory)
+    return *(xp.broadcast_to(a, batch + a.shape[-2:])
+             for a in (queries, keys, values, beta, eta, memory)), \
+        xp.broadcast_to(alpha, batch + keys.shape[-1:])
 
 
 def _next_associability(alpha, key, eta, error, bounds):
@@ -265,7 +268,7 @@ def _next_associability(alpha, key, eta, error, bounds):
     return xp.where(key == 0, alpha, xp.minimum(xp.maximum(moved, bounds[0]), bounds[1]))
 
 
-def _ph_recurrent(queries, keys, values, beta, eta, alpha, bounds, memory):
+def _ph_recurrent(queries, keys, values, beta, eta, memory, alpha, bounds):
     """S <- (I - w k^T) S + w v^T with w = beta alpha * k, and alpha after it."""
     xp = array_module(keys)
     outputs = xp.empty(values.shape, dtype=values.dtype)
@@ -279,7 +282,7 @@ def _ph_recurrent(queries, keys, values, beta, eta, alpha, bounds, memory):
     return outputs, AssociabilityState(memory, alpha)
 
 
-def _ph_rows(queries, keys, values, beta, eta, alpha, bounds, memory):
+def _ph_rows(queries, keys, values, beta, eta, memory, alpha, bounds):
     """The errors' triangular system, row by row: row t needs the alpha that rows < t have left."""
     xp = array_module(keys)
     writes, errors = xp.zeros(keys.shape, dtype=keys.dtype), values - keys @ memory
@@ -599,3 +602,184 @@ def minibatch_blocking(*, beta, m, batch_size):
     m trials of A+ (m a multiple of B) before AX+; B = 1 is Rescorla-Wagner, B = m and more Hebb.
     """
     return (1 - beta) ** (m / batch_size)
+
+
+# ------------------------------------------------------------------------------------- gradients
+#
+# Of any loss L of the outputs and the last state, given d_outputs = dL/d outputs. d_x is dL/dx and
+# has the shape of x. Checked against finite differences; a framework's backward pass can be too.
+
+
+class AttentionGradients(NamedTuple):
+    """dL/d argument for each argument of `attention`, in that argument's own shape."""
+
+    queries: Any
+    keys: Any
+    values: Any
+    beta: Any
+    decay: Any
+    state: Any
+
+
+class PHAttentionGradients(NamedTuple):
+    """dL/d argument for each argument of `ph_attention`; `state` is that of the memory's start."""
+
+    queries: Any
+    keys: Any
+    values: Any
+    beta: Any
+    eta: Any
+    associability: Any
+    state: Any
+
+
+def attention_gradients(queries, keys, values, d_outputs, *, beta=1.0, decay=1.0,
+                        error_correcting=False, state=None, d_state=None):
+    """Gradients of a loss through `attention`, in parallel over the tokens: AttentionGradients.
+
+    Forward (`_parallel`), with rows of queries Q, keys K, writes Y = beta K, values V, start W_0;
+    D_ts = the product of the decays after token s up to t (0 for s > t), G_t that of all up to t;
+    c = 1 for error correction, else 0:
+        N = c stril(D * K Y^T),  R = V - c (G K) W_0,  E = (I + N)^-1 R,  B = D * Q Y^T,
+        O = (G Q) W_0 + B E,     W_T = G_T W_0 + (D_T * Y)^T E.
+    Backward, given dO = d_outputs and dW_T = d_state (None: 0); * is elementwise, M the mask
+    t > s, and D_T (the last row of D), G and beta scale rows:
+        dE = B^T dO + (D_T Y) dW_T        dR = (I + N)^-T dE        dB = dO E^T
+        dA = -c M * (dR E^T)              (dA = dN, the gradient of A = D * K Y^T)
+        dV = dR                           dQ = (D * dB) Y + G (dO W_0^T)
+        dY = (D * dB)^T Q + (D * dA)^T K + D_T (E dW_T^T)
+        dK = (D * dA) Y - c G (dR W_0^T) + beta dY              dbeta_s = dY_s . K_s
+        dW_0 = (G Q)^T dO - c (G K)^T dR + G_T dW_T
+        dD = dB * Q Y^T + dA * K Y^T,     its last row also + Y_s . (E_s dW_T^T)
+        dG_t = Q_t . (dO_t W_0^T) - c K_t . (dR_t W_0^T),       dG_T also + sum(dW_T * W_0)
+        ddecay_r = sum_{t >= r > s} D_tr dD_ts D_{r-1,s} + sum_{t >= r} D_tr dG_t G_{r-1}
+    (G_{-1} = 1). The last line splits each product at r instead of dividing by the decay, so it
+    is exact where a decay is 0. Derived from the equations above; no source prints them. The UT
+    transform that they differentiate is that of Yang et al. 2024, sec. 3.2.
+
+    queries, keys (..., T, K); values, d_outputs (..., T, D); state, d_state (..., K, D); beta a
+    number, one a token or one a token and feature; decay a number or one a token. An argument that
+    is broadcast gets the sum over the places it went to; that of a state of None is (K, D). Time
+    and memory T^2 (T^3 for the decay), T > 0. ValueError for a decay per feature.
+    """
+    xp, queries, keys, values, state = _tokens(queries, keys, values, state)
+    if getattr(decay, "ndim", 0) == keys.ndim:
+        raise ValueError(f"decay must be a number or one a token (..., T) for these gradients, "
+                         f"got shape {decay.shape} for keys {keys.shape}")
+    shapes = [getattr(a, "shape", ()) for a in (queries, keys, values, beta, decay, state)]
+    rate, per_token = per_feature("beta", beta, keys), _decay_array(decay, keys)
+    writes, G, D = rate * keys, xp.cumprod(per_token, axis=-2), decay_between(per_token)[..., 0]
+    key_write, query_write = (rows @ _transposed(writes) for rows in (keys, queries))
+    if error_correcting:
+        strict = xp.tril(D * key_write, -1)
+        identity = xp.eye(keys.shape[-2], dtype=keys.dtype)
+        inverse = unit_lower_solve(strict, xp.broadcast_to(identity, strict.shape))
+        errors = inverse @ (values - (G * keys) @ state)
+    else:
+        errors = values
+    d_state = xp.zeros_like(state) if d_state is None else d_state
+    to_end = D[..., -1, :, None]
+
+    d_errors = _transposed(D * query_write) @ d_outputs + (to_end * writes) @ d_state
+    d_targets = _transposed(inverse) @ d_errors if error_correcting else d_errors
+    d_query_scores = d_outputs @ _transposed(errors)
+    d_key_scores = -error_correcting * xp.tril(d_targets @ _transposed(errors), -1)
+    d_query_start = d_outputs @ _transposed(state)
+    d_key_start = -error_correcting * (d_targets @ _transposed(state))
+    d_write_end = errors @ _transposed(d_state)
+    d_queries = (D * d_query_scores) @ writes + G * d_query_start
+    d_writes = (_transposed(D * d_query_scores) @ queries + _transposed(D * d_key_scores) @ keys
+                + to_end * d_write_end)
+    d_keys = (D * d_key_scores) @ writes + G * d_key_start + rate * d_writes
+    d_beta = keys * d_writes
+    if getattr(beta, "ndim", 0) == keys.ndim - 1:
+        d_beta = xp.sum(d_beta, axis=-1)
+    d_start = (_transposed(G * queries) @ d_outputs + G[..., -1:, :] * d_state
+               - error_correcting * (_transposed(G * keys) @ d_targets))
+
+    d_D = d_query_scores * query_write + d_key_scores * key_write
+    d_G = xp.sum(queries * d_query_start + keys * d_key_start, axis=-1)
+    last = xp.arange(keys.shape[-2]) == keys.shape[-2] - 1
+    d_D = d_D + last[:, None] * xp.sum(writes * d_write_end, axis=-1)[..., None, :]
+    d_G = d_G + last * xp.sum(d_state * state, axis=(-2, -1))[..., None]
+    D_before = xp.concatenate([xp.zeros_like(D[..., :1, :]), D[..., :-1, :]], axis=-2)
+    G_before = xp.concatenate([xp.ones_like(G[..., :1, :]), G[..., :-1, :]], axis=-2)
+    d_decay = xp.sum((_transposed(D) @ xp.tril(d_D, -1)) * D_before, axis=-1)
+    d_decay = d_decay + (_transposed(D) @ d_G[..., None] * G_before)[..., 0]
+    found = (d_queries, d_keys, d_targets, d_beta, d_decay, d_start)
+    return AttentionGradients(*map(_summed_to, found, shapes))
+
+
+def ph_attention_gradients(queries, keys, values, d_outputs, *, beta, eta, associability=1.0,
+                           bounds=(0.0, 1.0), state=None):
+    """Gradients of a loss of the outputs through `ph_attention`: PHAttentionGradients.
+
+    Backward through the loop over tokens. With the memory W and associability alpha before token
+    t, k, q, v its key, query and value, w = beta alpha * k, e = v - W^T k, s = |e|, and dW, da the
+    gradients of the memory and associability after it (0 after the last token):
+        dW <- dW + q dO^T               dq = (W + w e^T) dO
+        da' = da where the clip did not act, else 0         (where k is 0: da, alpha is kept)
+        ds = sum_i eta_i k_i^2 da'_i    de = dW^T w + ds e / s              dw = dW e
+        dv = de                         dk = beta alpha * dw - W de + 2 eta k (s - alpha) * da'
+        dbeta = alpha k * dw            deta = k^2 (s - alpha) * da'
+        dW <- dW - k de^T               da <- beta k * dw + (1 - eta k^2) * da'
+    |e| has a kink at 0, where the subgradient used is 0 (e / s is 0 there); the clip's kinks count
+    as clipped. Arguments and shapes as in `ph_attention`, gradients as in `attention_gradients`;
+    where `state` is given, `associability` stands for the one in it.
+    """
+    xp, queries, keys, values, memory = _tokens(
+        queries, keys, values, None if state is None else state.memory)
+    associability = associability if state is None else state.associability
+    shapes = [getattr(a, "shape", ())
+              for a in (queries, keys, values, beta, eta, associability, memory)]
+    per_token = [getattr(rate, "ndim", 0) == keys.ndim - 1 for rate in (beta, eta)]
+    queries, keys, values, beta, eta, memory, alpha = _ph_tokens(
+        queries, keys, values, beta, eta, associability, state)
+    before = []
+    for t in range(keys.shape[-2]):
+        key = keys[..., t, :]
+        write = beta[..., t, :] * alpha * key
+        error = values[..., t, :] - (key[..., None, :] @ memory)[..., 0, :]
+        before.append((memory, alpha, write, error))
+        memory = memory + write[..., None] * error[..., None, :]
+        alpha = _next_associability(alpha, key, eta[..., t, :], error, bounds)
+    tokens, d_memory, d_alpha = [], xp.zeros_like(memory), xp.zeros_like(alpha)
+    for t in reversed(range(keys.shape[-2])):
+        key, query, d_output = keys[..., t, :], queries[..., t, :], d_outputs[..., t, :]
+        memory, alpha, write, error = before[t]
+        b, rise = beta[..., t, :], eta[..., t, :] * key**2
+        size = xp.linalg.norm(error, axis=-1)[..., None]
+        moved = (1 - rise) * alpha + rise * size
+        kept = (key == 0) | ((moved > bounds[0]) & (moved < bounds[1]))
+        d_memory = d_memory + query[..., None] * d_output[..., None, :]
+        d_query = _applied(memory, d_output) + write * xp.sum(error * d_output, -1)[..., None]
+        d_alpha = d_alpha * kept
+        d_size = xp.sum(rise * d_alpha, axis=-1)[..., None]
+        d_error = ((write[..., None, :] @ d_memory)[..., 0, :]
+                   + d_size * error / xp.where(size > 0, size, 1))
+        d_write, d_eta = _applied(d_memory, error), key**2 * (size - alpha) * d_alpha
+        d_key = (b * alpha * d_write - _applied(memory, d_error)
+                 + 2 * eta[..., t, :] * key * (size - alpha) * d_alpha)
+        tokens.append((d_query, d_key, d_error, alpha * key * d_write, d_eta))
+        d_memory = d_memory - key[..., None] * d_error[..., None, :]
+        d_alpha = b * key * d_write + (1 - rise) * d_alpha
+    found = [xp.stack(each[::-1], axis=-2) for each in zip(*tokens, strict=True)]
+    for place, summed in zip((3, 4), per_token, strict=True):
+        found[place] = xp.sum(found[place], axis=-1) if summed else found[place]
+    return PHAttentionGradients(*map(_summed_to, [*found, d_alpha, d_memory], shapes))
+
+
+def _transposed(matrix):
+    return array_module(matrix).swapaxes(matrix, -1, -2)
+
+
+def _applied(matrix, vector):
+    """(..., K, D), (..., D) -> (..., K)."""
+    return (matrix @ vector[..., None])[..., 0]
+
+
+def _summed_to(gradient, shape):
+    """The gradient of an argument of this shape that was broadcast to the gradient's shape."""
+    extra = gradient.ndim - len(shape)
+    axes = tuple(range(extra)) + tuple(extra + i for i, size in enumerate(shape) if size == 1)
+    return array_module(gradient).sum(gradient, axis=axes, keepdims=True).reshape(shape)
