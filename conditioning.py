@@ -633,6 +633,18 @@ class PHAttentionGradients(NamedTuple):
     state: Any
 
 
+def unit_lower_inverse(strict):
+    """(I + N)^-1 for N (..., T, T) strictly lower, by forward substitution as `unit_lower_solve`.
+
+    Row t of the inverse is row t of I - N (I + N)^-1, and only the columns before t are not 0.
+    """
+    xp = array_module(strict)
+    inverse = xp.zeros_like(strict) + xp.eye(strict.shape[-1], dtype=strict.dtype)
+    for t in range(1, strict.shape[-1]):
+        inverse[..., t:t + 1, :t] = -strict[..., t:t + 1, :t] @ inverse[..., :t, :t]
+    return inverse
+
+
 def attention_gradients(queries, keys, values, d_outputs, *, beta=1.0, decay=1.0,
                         error_correcting=False, state=None, d_state=None):
     """Gradients of a loss through `attention`, in parallel over the tokens: AttentionGradients.
@@ -645,7 +657,7 @@ def attention_gradients(queries, keys, values, d_outputs, *, beta=1.0, decay=1.0
     Backward, given dO = d_outputs and dW_T = d_state (None: 0); * is elementwise, M the mask
     t > s, and D_T (the last row of D), G and beta scale rows:
         dE = B^T dO + (D_T Y) dW_T        dR = (I + N)^-T dE        dB = dO E^T
-        dA = -c M * (dR E^T)              (dA = dN, the gradient of A = D * K Y^T)
+        dA = -c M * (dR E^T)              (dN = D * dA: A is K Y^T)
         dV = dR                           dQ = (D * dB) Y + G (dO W_0^T)
         dY = (D * dB)^T Q + (D * dA)^T K + D_T (E dW_T^T)
         dK = (D * dA) Y - c G (dR W_0^T) + beta dY              dbeta_s = dY_s . K_s
@@ -669,28 +681,26 @@ def attention_gradients(queries, keys, values, d_outputs, *, beta=1.0, decay=1.0
     shapes = [getattr(a, "shape", ()) for a in (queries, keys, values, beta, decay, state)]
     rate, per_token = per_feature("beta", beta, keys), _decay_array(decay, keys)
     writes, G, D = rate * keys, xp.cumprod(per_token, axis=-2), decay_between(per_token)[..., 0]
+    D_below, to_end = xp.tril(D, -1), D[..., -1, :, None]
     key_write, query_write = (rows @ _transposed(writes) for rows in (keys, queries))
     if error_correcting:
-        strict = xp.tril(D * key_write, -1)
-        identity = xp.eye(keys.shape[-2], dtype=keys.dtype)
-        inverse = unit_lower_solve(strict, xp.broadcast_to(identity, strict.shape))
+        inverse = unit_lower_inverse(D_below * key_write)
         errors = inverse @ (values - (G * keys) @ state)
     else:
         errors = values
     d_state = xp.zeros_like(state) if d_state is None else d_state
-    to_end = D[..., -1, :, None]
 
     d_errors = _transposed(D * query_write) @ d_outputs + (to_end * writes) @ d_state
     d_targets = _transposed(inverse) @ d_errors if error_correcting else d_errors
     d_query_scores = d_outputs @ _transposed(errors)
-    d_key_scores = -error_correcting * xp.tril(d_targets @ _transposed(errors), -1)
+    d_key_scores = -error_correcting * (d_targets @ _transposed(errors))
     d_query_start = d_outputs @ _transposed(state)
     d_key_start = -error_correcting * (d_targets @ _transposed(state))
     d_write_end = errors @ _transposed(d_state)
     d_queries = (D * d_query_scores) @ writes + G * d_query_start
-    d_writes = (_transposed(D * d_query_scores) @ queries + _transposed(D * d_key_scores) @ keys
+    d_writes = (_transposed(D * d_query_scores) @ queries + _transposed(D_below * d_key_scores) @ keys
                 + to_end * d_write_end)
-    d_keys = (D * d_key_scores) @ writes + G * d_key_start + rate * d_writes
+    d_keys = (D_below * d_key_scores) @ writes + G * d_key_start + rate * d_writes
     d_beta = keys * d_writes
     if getattr(beta, "ndim", 0) == keys.ndim - 1:
         d_beta = xp.sum(d_beta, axis=-1)
@@ -704,7 +714,7 @@ def attention_gradients(queries, keys, values, d_outputs, *, beta=1.0, decay=1.0
     d_G = d_G + last * xp.sum(d_state * state, axis=(-2, -1))[..., None]
     D_before = xp.concatenate([xp.zeros_like(D[..., :1, :]), D[..., :-1, :]], axis=-2)
     G_before = xp.concatenate([xp.ones_like(G[..., :1, :]), G[..., :-1, :]], axis=-2)
-    d_decay = xp.sum((_transposed(D) @ xp.tril(d_D, -1)) * D_before, axis=-1)
+    d_decay = xp.sum((_transposed(D) @ d_D) * D_before, axis=-1)
     d_decay = d_decay + (_transposed(D) @ d_G[..., None] * G_before)[..., 0]
     found = (d_queries, d_keys, d_targets, d_beta, d_decay, d_start)
     return AttentionGradients(*map(_summed_to, found, shapes))
