@@ -670,53 +670,53 @@ def attention_gradients(queries, keys, values, d_outputs, *, beta=1.0, decay=1.0
     transform that they differentiate is that of Yang et al. 2024, sec. 3.2.
 
     queries, keys (..., T, K); values, d_outputs (..., T, D); state, d_state (..., K, D); beta a
-    number, one a token or one a token and feature; decay a number or one a token. An argument that
-    is broadcast gets the sum over the places it went to; that of a state of None is (K, D). Time
-    and memory T^2 (T^3 for the decay), T > 0. ValueError for a decay per feature.
+    number, one a token or one a token and feature; decay a number or one a token. A plain number
+    is a constant, its gradient None. An argument that is broadcast gets the sum over the places
+    it went to; a state of None is one of (K, D). Time and memory T^2 (T^3 for the decay), T > 0.
+    ValueError for a decay per feature.
     """
     xp, queries, keys, values, state = _tokens(queries, keys, values, state)
     if getattr(decay, "ndim", 0) == keys.ndim:
         raise ValueError(f"decay must be a number or one a token (..., T) for these gradients, "
                          f"got shape {decay.shape} for keys {keys.shape}")
-    shapes = [getattr(a, "shape", ()) for a in (queries, keys, values, beta, decay, state)]
+    shapes = [getattr(a, "shape", None) for a in (queries, keys, values, beta, decay, state)]
     rate, per_token = per_feature("beta", beta, keys), _decay_array(decay, keys)
     writes, G, D = rate * keys, xp.cumprod(per_token, axis=-2), decay_between(per_token)[..., 0]
     D_below, to_end = xp.tril(D, -1), D[..., -1, :, None]
     key_write, query_write = (rows @ _transposed(writes) for rows in (keys, queries))
+    d_state = xp.zeros_like(state) if d_state is None else d_state
+    errors = values
     if error_correcting:
         inverse = unit_lower_inverse(D_below * key_write)
         errors = inverse @ (values - (G * keys) @ state)
-    else:
-        errors = values
-    d_state = xp.zeros_like(state) if d_state is None else d_state
-
     d_errors = _transposed(D * query_write) @ d_outputs + (to_end * writes) @ d_state
-    d_targets = _transposed(inverse) @ d_errors if error_correcting else d_errors
-    d_query_scores = d_outputs @ _transposed(errors)
-    d_key_scores = -error_correcting * (d_targets @ _transposed(errors))
-    d_query_start = d_outputs @ _transposed(state)
-    d_key_start = -error_correcting * (d_targets @ _transposed(state))
-    d_write_end = errors @ _transposed(d_state)
-    d_queries = (D * d_query_scores) @ writes + G * d_query_start
-    d_writes = (_transposed(D * d_query_scores) @ queries + _transposed(D_below * d_key_scores) @ keys
-                + to_end * d_write_end)
-    d_keys = (D_below * d_key_scores) @ writes + G * d_key_start + rate * d_writes
-    d_beta = keys * d_writes
-    if getattr(beta, "ndim", 0) == keys.ndim - 1:
-        d_beta = xp.sum(d_beta, axis=-1)
-    d_start = (_transposed(G * queries) @ d_outputs + G[..., -1:, :] * d_state
-               - error_correcting * (_transposed(G * keys) @ d_targets))
+    d_values = _transposed(inverse) @ d_errors if error_correcting else d_errors
+    d_predictions = -error_correcting * d_values
 
-    d_D = d_query_scores * query_write + d_key_scores * key_write
-    d_G = xp.sum(queries * d_query_start + keys * d_key_start, axis=-1)
-    last = xp.arange(keys.shape[-2]) == keys.shape[-2] - 1
-    d_D = d_D + last[:, None] * xp.sum(writes * d_write_end, axis=-1)[..., None, :]
-    d_G = d_G + last * xp.sum(d_state * state, axis=(-2, -1))[..., None]
-    D_before = xp.concatenate([xp.zeros_like(D[..., :1, :]), D[..., :-1, :]], axis=-2)
-    G_before = xp.concatenate([xp.ones_like(G[..., :1, :]), G[..., :-1, :]], axis=-2)
-    d_decay = xp.sum((_transposed(D) @ d_D) * D_before, axis=-1)
-    d_decay = d_decay + (_transposed(D) @ d_G[..., None] * G_before)[..., 0]
-    found = (d_queries, d_keys, d_targets, d_beta, d_decay, d_start)
+    d_query_scores, d_key_scores = (d @ _transposed(errors) for d in (d_outputs, d_predictions))
+    d_query_write, d_key_write = D * d_query_scores, D_below * d_key_scores
+    d_query_start, d_key_start = (d @ _transposed(state) for d in (d_outputs, d_predictions))
+    d_write_end = errors @ _transposed(d_state)
+    d_queries = d_query_write @ writes + G * d_query_start
+    d_writes = (_transposed(d_query_write) @ queries + _transposed(d_key_write) @ keys
+                + to_end * d_write_end)
+    d_keys = d_key_write @ writes + G * d_key_start + rate * d_writes
+    d_start = (_transposed(G * queries) @ d_outputs + _transposed(G * keys) @ d_predictions
+               + G[..., -1:, :] * d_state)
+    d_beta = d_decay = None
+    if shapes[3] is not None:
+        d_beta = keys * d_writes
+        d_beta = xp.sum(d_beta, axis=-1) if beta.ndim == keys.ndim - 1 else d_beta
+    if shapes[4] is not None:
+        d_D = d_query_scores * query_write + d_key_scores * key_write
+        d_D[..., -1, :] += xp.sum(writes * d_write_end, axis=-1)
+        d_G = xp.sum(queries * d_query_start + keys * d_key_start, axis=-1)
+        d_G[..., -1] += xp.sum(d_state * state, axis=(-2, -1))
+        D_before = xp.concatenate([xp.zeros_like(D[..., :1, :]), D[..., :-1, :]], axis=-2)
+        G_before = xp.concatenate([xp.ones_like(G[..., :1, :]), G[..., :-1, :]], axis=-2)
+        d_decay = xp.sum((_transposed(D) @ d_D) * D_before, axis=-1)
+        d_decay = d_decay + (_transposed(D) @ d_G[..., None] * G_before)[..., 0]
+    found = (d_queries, d_keys, d_values, d_beta, d_decay, d_start)
     return AttentionGradients(*map(_summed_to, found, shapes))
 
 
@@ -740,7 +740,7 @@ def ph_attention_gradients(queries, keys, values, d_outputs, *, beta, eta, assoc
     xp, queries, keys, values, memory = _tokens(
         queries, keys, values, None if state is None else state.memory)
     associability = associability if state is None else state.associability
-    shapes = [getattr(a, "shape", ())
+    shapes = [getattr(a, "shape", None)
               for a in (queries, keys, values, beta, eta, associability, memory)]
     per_token = [getattr(rate, "ndim", 0) == keys.ndim - 1 for rate in (beta, eta)]
     queries, keys, values, beta, eta, memory, alpha = _ph_tokens(
@@ -789,7 +789,9 @@ def _applied(matrix, vector):
 
 
 def _summed_to(gradient, shape):
-    """The gradient of an argument of this shape that was broadcast to the gradient's shape."""
+    """The gradient of an argument of this shape that was broadcast; None for a plain number."""
+    if shape is None:
+        return None
     extra = gradient.ndim - len(shape)
     axes = tuple(range(extra)) + tuple(extra + i for i, size in enumerate(shape) if size == 1)
     return array_module(gradient).sum(gradient, axis=axes, keepdims=True).reshape(shape)

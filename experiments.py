@@ -183,6 +183,283 @@ def blocking(*, seed=0, device="cpu", betas=(0.05, 0.1, 0.2, 0.3, 0.5), trials=2
 
 
 # ------------------------------------------------------------------------------- trained (A5, A8)
+#
+# Axes: S seeds (models trained side by side), B sequences, T tokens, F = K + D + 1 features of a
+# token: cue (K), outcome (D), is-query (1). Every parameter has the seeds as its leading axis.
+
+
+class MemoryRule(NamedTuple):
+    """Which memory a layer has; decay is "none", "scalar" (one learned number) or "token"."""
+
+    error_correcting: bool
+    decay: str
+    associability: bool = False
+
+
+TRAINED_RULES = {"linear attention": MemoryRule(False, "none"),
+                 "RetNet": MemoryRule(False, "scalar"),
+                 "DeltaNet": MemoryRule(True, "none"),
+                 "Gated DeltaNet": MemoryRule(True, "token"),
+                 "PH-attention": MemoryRule(True, "none", True)}
+CUES, OUTCOMES, TOKENS = 16, 8, 32
+# Wide enough not to act on trained models: associability starts above 1 and falls to |error|.
+ASSOCIABILITY_BOUNDS = (0.0, 8.0)
+LENGTH_EPSILON = 1e-12
+
+
+def parameter_shapes(rule, *, layers=1, cues=CUES, outcomes=OUTCOMES, tokens=TOKENS):
+    """{name: shape of one model's parameter}; `beta_1` is a weight, `beta_1_bias` a bias.
+
+    Layer l projects the stream (F) to queries, keys (K), values (D) and, for the gates, to one
+    number a token; `outputs_l` maps what its memory answers (D) back to the stream, or, in the
+    last layer, to the answer (D).
+    """
+    stream = cues + outcomes + 1
+    shapes = {"positions": (tokens, stream)}
+    for layer in range(1, layers + 1):
+        shapes |= {f"queries_{layer}": (stream, cues), f"keys_{layer}": (stream, cues),
+                   f"values_{layer}": (stream, outcomes), f"beta_{layer}": (stream, 1),
+                   f"outputs_{layer}": (outcomes, outcomes if layer == layers else stream),
+                   f"beta_{layer}_bias": (1, 1)}
+        if rule.decay == "token":
+            shapes[f"decay_{layer}"] = (stream, 1)
+        if rule.decay != "none":
+            shapes[f"decay_{layer}_bias"] = (1, 1)
+        if rule.associability:
+            shapes |= {f"eta_{layer}_bias": (1, 1), f"associability_{layer}_bias": (1, 1)}
+    return shapes
+
+
+def initial_parameters(rule, generators, *, dtype="float32", **sizes):
+    """Random parameters (S, ...), one generator a model; gates start at 1/2, decays at .9975."""
+    shapes = parameter_shapes(rule, **sizes)
+    start = {"decay": 6.0, "eta": np.log(0.4)}
+    models = [{name: start.get(name.partition("_")[0], 0.0) + np.zeros(shape)
+               if name.endswith("bias") else rng.normal(size=shape) / np.sqrt(shape[0])
+               for name, shape in shapes.items()} for rng in generators]
+    for model in models:
+        model["positions"] *= 0.1
+    return {name: np.stack([model[name] for model in models]).astype(dtype) for name in shapes}
+
+
+def project(stream, matrices):
+    """Each model's matrix applied to its stream: (S, B, T, F), (S, F, G) -> (S, B, T, G)."""
+    S, B, T, F = stream.shape
+    return (stream.reshape(S, B * T, F) @ matrices).reshape(S, B, T, -1)
+
+
+def project_gradient(stream, d_projection):
+    """Gradient (S, F, G) of the matrices of `project`."""
+    S, B, T, F = stream.shape
+    rows = stream.reshape(S, B * T, F).swapaxes(-1, -2)
+    return rows @ d_projection.reshape(S, B * T, -1)
+
+
+ACTIVATIONS = {"queries": "unit", "keys": "unit", "values": "linear", "beta": "sigmoid",
+               "decay": "sigmoid", "eta": "exp", "associability": "exp"}
+
+
+def unit_length(vectors):
+    """(sqrt(|x|^2 + epsilon)): (..., 1), by which keys and queries are divided; 0 stays 0."""
+    xp = rules.array_module(vectors)
+    return xp.sqrt(xp.sum(vectors**2, axis=-1, keepdims=True) + LENGTH_EPSILON)
+
+
+def memory_inputs(parameters, layer, stream):
+    """(raw, active): the layer's projections of the stream, and what the memory gets of them.
+
+    Queries and keys are scaled to length 1 (so a compound AB is (a + b)/sqrt 2), beta and decay
+    are sigmoids; eta and the starting associability are exponentials of one number a model.
+    """
+    xp, raw, active = rules.array_module(stream), {}, {}
+    for name, activation in ACTIVATIONS.items():
+        weight, bias = f"{name}_{layer}", f"{name}_{layer}_bias"
+        if weight not in parameters and bias not in parameters:
+            continue
+        raw[name] = project(stream, parameters[weight]) if weight in parameters else 0
+        if bias in parameters:
+            raw[name] = raw[name] + parameters[bias][:, None]
+        if activation == "unit":
+            active[name] = raw[name] / unit_length(raw[name])
+        elif activation == "linear":
+            active[name] = raw[name]
+        else:
+            active[name] = (1 / (1 + xp.exp(-raw[name])) if activation == "sigmoid"
+                            else xp.exp(raw[name]))[..., 0]
+    return raw, active
+
+
+def raw_gradients(raw, active, d_active):
+    """Gradients of the projections from those of the memory's inputs."""
+    xp, d_raw = rules.array_module(raw["keys"]), {}
+    for name, before in raw.items():
+        d, value = getattr(d_active, name), active[name]
+        if ACTIVATIONS[name] == "unit":
+            along = xp.sum(d * value, axis=-1, keepdims=True)
+            d_raw[name] = (d - along * value) / unit_length(before)
+        elif ACTIVATIONS[name] == "linear":
+            d_raw[name] = d
+        else:
+            slope = value * (1 - value) if ACTIVATIONS[name] == "sigmoid" else value
+            d_raw[name] = (d * slope)[..., None]
+    return d_raw
+
+
+def memory_outputs(rule, inputs):
+    """What the layer's memory answers: (S, B, T, D)."""
+    if rule.associability:
+        return conditioning.ph_attention(**inputs, bounds=ASSOCIABILITY_BOUNDS)[0]
+    return conditioning.attention(**inputs, error_correcting=rule.error_correcting)[0]
+
+
+def memory_gradients(rule, inputs, d_outputs):
+    """Gradients of the memory's inputs from those of its outputs."""
+    if rule.associability:
+        return conditioning.ph_attention_gradients(**inputs, d_outputs=d_outputs,
+                                                   bounds=ASSOCIABILITY_BOUNDS)
+    return conditioning.attention_gradients(**inputs, d_outputs=d_outputs,
+                                            error_correcting=rule.error_correcting)
+
+
+def model_answers(rule, parameters, tokens):
+    """(answers (S, B, T, D), layers): tokens (S, B, T, F); `layers` is what `model_gradients` needs.
+
+    stream_0 = token + position, stream_l = stream_{l-1} + (memory's answer) W_o; the last layer's
+    answer is not added but returned.
+    """
+    stream = tokens + parameters["positions"][:, None, :tokens.shape[-2]]
+    layers, last = [], sum(name.startswith("outputs_") for name in parameters)
+    for layer in range(1, last + 1):
+        raw, active = memory_inputs(parameters, layer, stream)
+        outputs = memory_outputs(rule, active)
+        layers.append((stream, raw, active, outputs))
+        answers = project(outputs, parameters[f"outputs_{layer}"])
+        stream = stream + answers if layer < last else None
+    return answers, layers
+
+
+def model_gradients(rule, parameters, layers, d_answers):
+    """{name: gradient (S, ...)} of every parameter, from the gradient of the answers."""
+    gradients, d_stream, d_written = {}, 0, d_answers
+    for layer in range(len(layers), 0, -1):
+        stream, raw, active, outputs = layers[layer - 1]
+        matrix = parameters[f"outputs_{layer}"]
+        gradients[f"outputs_{layer}"] = project_gradient(outputs, d_written)
+        d_active = memory_gradients(rule, active, project(d_written, matrix.swapaxes(-1, -2)))
+        for name, d_raw in raw_gradients(raw, active, d_active).items():
+            weight, bias = f"{name}_{layer}", f"{name}_{layer}_bias"
+            if weight in parameters:
+                gradients[weight] = project_gradient(stream, d_raw)
+                d_stream = d_stream + project(d_raw, parameters[weight].swapaxes(-1, -2))
+            if bias in parameters:
+                gradients[bias] = d_raw.sum(axis=(1, 2))[:, None]
+        d_written = d_stream
+    positions = 0 * parameters["positions"]
+    positions[:, :d_stream.shape[-2]] = d_stream.sum(axis=1)
+    return gradients | {"positions": positions}
+
+
+class Sequences(NamedTuple):
+    """tokens (S, B, T, F), targets (S, B, T, D), asked (S, B, T): where an answer is wanted."""
+
+    tokens: Any
+    targets: Any
+    asked: Any
+
+
+def random_units(rng, shape):
+    """Random vectors of length 1 along the last axis."""
+    vectors = rng.normal(size=shape)
+    return vectors / np.sqrt(np.sum(vectors**2, axis=-1, keepdims=True))
+
+
+def join_tokens(cues, outcomes, asked):
+    """Tokens [cue, outcome, is-query]; a query shows no outcome."""
+    asked = np.asarray(asked, dtype=float)[..., None]
+    return np.concatenate([cues, outcomes * (1 - asked), asked], axis=-1)
+
+
+def association_task(generators, *, sequences, pairs, once=False, dtype="float32",
+                     tokens=TOKENS, cues=CUES, outcomes=OUTCOMES, query_share=0.4):
+    """In-context association: `Sequences` of new random pairs, on the host, one generator a model.
+
+    Every sequence draws `pairs` cues with an outcome each, all random and of length 1. Tokens show
+    a random pair; a pair that has been shown before is asked for instead with probability
+    `query_share`. once=True: each pair is shown exactly once, then each is asked for. There is no
+    compound, no omitted outcome and no design of a conditioning experiment in it.
+    """
+    drawn = []
+    for rng in generators:
+        pair_cues = random_units(rng, (sequences, pairs, cues))
+        pair_outcomes = random_units(rng, (sequences, pairs, outcomes))
+        if once:
+            which = np.tile(np.arange(pairs), (sequences, 2))
+            asked = np.repeat([[False, True]], pairs, axis=1) & np.ones((sequences, 1), bool)
+        else:
+            which = rng.integers(pairs, size=(sequences, tokens))
+            shown = np.cumsum(which[..., None] == np.arange(pairs), axis=1)
+            repeated = np.take_along_axis(shown, which[..., None], axis=-1)[..., 0] > 1
+            asked = repeated & (rng.random(which.shape) < query_share)
+        targets = np.take_along_axis(pair_outcomes, which[..., None], axis=1)
+        shown_cues = np.take_along_axis(pair_cues, which[..., None], axis=1)
+        drawn.append((join_tokens(shown_cues, targets, asked), targets, asked))
+    return Sequences(*(np.stack(each).astype(dtype) for each in zip(*drawn, strict=True)))
+
+
+def squared_error(answers, sequences):
+    """(loss (S,), its gradient (S, B, T, D)): mean over the asked of |answer - target|^2."""
+    xp = rules.array_module(answers)
+    error = (answers - sequences.targets) * sequences.asked[..., None]
+    share = 1 / xp.sum(sequences.asked, axis=(1, 2))
+    return xp.sum(error**2, axis=(1, 2, 3)) * share, 2 * error * share[:, None, None, None]
+
+
+def adam_step(parameters, gradients, moments, step, rate):
+    """(parameters, moments) after step 1, 2, ... of Adam (Kingma & Ba 2015, algorithm 1)."""
+    new, new_moments = {}, {}
+    for name, gradient in gradients.items():
+        first, second = moments.get(name, (0, 0))
+        first, second = 0.9 * first + 0.1 * gradient, 0.999 * second + 0.001 * gradient**2
+        size = (second / (1 - 0.999**step)) ** 0.5 + 1e-8
+        new[name] = parameters[name] - rate / (1 - 0.9**step) * first / size
+        new_moments[name] = first, second
+    return new, new_moments
+
+
+def learning_rate(step, steps, largest, warm_up=20):
+    """Rises linearly over the warm-up, then falls to 0 along half a cosine; step 1 to steps."""
+    rise = min(1.0, step / warm_up)
+    return largest * rise * (0.5 + 0.5 * np.cos(np.pi * step / steps))
+
+
+def train(rule, parameters, draw, *, steps, rate, label="", xp=np):
+    """(parameters, losses (steps, S)) after Adam on draw() -> Sequences, all models at once.
+
+    Prints the loss and the time left to stderr.
+    """
+    # A freed block of this size makes glibc keep memory instead of returning it to the system,
+    # without which the page faults of the temporaries below take half of the time.
+    np.empty(2**25 - 2**13, np.uint8)
+    parameters = {name: xp.asarray(value) for name, value in parameters.items()}
+    moments, losses, started = {}, [], time.perf_counter()
+    for step in range(1, steps + 1):
+        sequences = Sequences(*map(xp.asarray, draw()))
+        answers, layers = model_answers(rule, parameters, sequences.tokens)
+        loss, d_answers = squared_error(answers, sequences)
+        gradients = model_gradients(rule, parameters, layers, d_answers)
+        parameters, moments = adam_step(parameters, gradients, moments, step,
+                                        learning_rate(step, steps, rate))
+        losses.append(loss)
+        if step % max(1, steps // 5) == 0:
+            left = (time.perf_counter() - started) * (steps / step - 1)
+            print(f"\n  {label} step {step}/{steps}: loss {float(loss.mean()):.3f}, {left:.0f} s "
+                  "left", end="" if step < steps else "\n", file=sys.stderr, flush=True)
+    return parameters, host(xp.stack(losses))
+
+
+def loss_of(rule, parameters, sequences):
+    """Loss (S,) of models on sequences, on the host."""
+    return host(squared_error(model_answers(rule, parameters, sequences.tokens)[0], sequences)[0])
 
 
 # ------------------------------------------------------------------------------------- benchmark
