@@ -283,18 +283,31 @@ def _ph_recurrent(queries, keys, values, beta, eta, memory, alpha, bounds):
 
 
 def _ph_rows(queries, keys, values, beta, eta, memory, alpha, bounds):
-    """The errors' triangular system, row by row: row t needs the alpha that rows < t have left."""
+    """All tokens at once, given the errors and the associabilities of each token."""
+    xp = array_module(keys)
+    errors, alphas = _ph_errors(keys, values, beta, eta, memory, alpha, bounds)
+    writes = beta * alphas[..., :-1, :] * keys
+    scores = xp.tril(queries @ xp.swapaxes(writes, -1, -2))
+    memory_after = memory + xp.swapaxes(writes, -1, -2) @ errors
+    return queries @ memory + scores @ errors, AssociabilityState(memory_after, alphas[..., -1, :])
+
+
+def _ph_errors(keys, values, beta, eta, memory, alpha, bounds):
+    """Errors (..., T, D) and the associability before each token and after the last (..., T+1, K).
+
+    The errors' triangular system row by row: row t needs the alpha that rows < t have left.
+    """
     xp = array_module(keys)
     writes, errors = xp.zeros(keys.shape, dtype=keys.dtype), values - keys @ memory
+    alphas = [alpha]
     for t in range(keys.shape[-2]):
         row = keys[..., t:t + 1, :] @ xp.swapaxes(writes[..., :t, :], -1, -2)
         errors[..., t:t + 1, :] -= row @ errors[..., :t, :]
         writes[..., t, :] = beta[..., t, :] * alpha * keys[..., t, :]
         alpha = _next_associability(alpha, keys[..., t, :], eta[..., t, :], errors[..., t, :],
                                     bounds)
-    scores = xp.tril(queries @ xp.swapaxes(writes, -1, -2))
-    memory_after = memory + xp.swapaxes(writes, -1, -2) @ errors
-    return queries @ memory + scores @ errors, AssociabilityState(memory_after, alpha)
+        alphas.append(alpha)
+    return errors, xp.stack(alphas, axis=-2)
 
 
 def mesa_attention(queries, keys, values, *, ridge):
@@ -724,68 +737,64 @@ def ph_attention_gradients(queries, keys, values, d_outputs, *, beta, eta, assoc
                            bounds=(0.0, 1.0), state=None):
     """Gradients of a loss of the outputs through `ph_attention`: PHAttentionGradients.
 
-    Backward through the loop over tokens. With the memory W and associability alpha before token
-    t, k, q, v its key, query and value, w = beta alpha * k, e = v - W^T k, s = |e|, and dW, da the
-    gradients of the memory and associability after it (0 after the last token):
-        dW <- dW + q dO^T               dq = (W + w e^T) dO
-        da' = da where the clip did not act, else 0         (where k is 0: da, alpha is kept)
-        ds = sum_i eta_i k_i^2 da'_i    de = dW^T w + ds e / s              dw = dW e
-        dv = de                         dk = beta alpha * dw - W de + 2 eta k (s - alpha) * da'
-        dbeta = alpha k * dw            deta = k^2 (s - alpha) * da'
-        dW <- dW - k de^T               da <- beta k * dw + (1 - eta k^2) * da'
-    |e| has a kink at 0, where the subgradient used is 0 (e / s is 0 there); the clip's kinks count
-    as clipped. Arguments and shapes as in `ph_attention`, gradients as in `attention_gradients`;
-    where `state` is given, `associability` stands for the one in it.
+    Forward (`_ph_rows`), with rows of queries Q, keys K, values V, start W_0, alpha_t before token
+    t, Y = beta alpha K elementwise, E = V - K W_0 - stril(K Y^T) E, O = Q W_0 + tril(Q Y^T) E.
+    Backward, given dO = d_outputs, for the tokens s from the last to the first; da is the gradient
+    of the associability after token s (0 after the last), da' is da where the clip did not act
+    and where k_s is 0 (alpha is kept there), else 0:
+        dR_s = (tril(Q Y^T)^T dO)_s - sum_{t>s} (k_t . Y_s) dR_t + (eta k_s^2 . da') E_s / |E_s|
+        dY_s = (tril(dO E^T)^T Q)_s - sum_{t>s} (dR_t . E_s) k_t
+        da <- beta k_s * dY_s + (1 - eta k_s^2) * da'
+    then for all tokens at once, * elementwise:
+        dV = dR            dQ = tril(dO E^T) Y + dO W_0^T           dW_0 = Q^T dO - K^T dR
+        dK = beta alpha * dY - stril(dR E^T) Y - dR W_0^T + 2 eta K (|E| - alpha) * da'
+        dbeta = alpha K * dY                                 deta = K^2 (|E| - alpha) * da'
+    |E| has a kink at 0, where the subgradient used is 0 (E / |E| is 0 there); the clip's kinks
+    count as clipped. Arguments and shapes as in `ph_attention`, gradients as in
+    `attention_gradients`; where `state` is given, `associability` is the one in it.
     """
     xp, queries, keys, values, memory = _tokens(
         queries, keys, values, None if state is None else state.memory)
     associability = associability if state is None else state.associability
     shapes = [getattr(a, "shape", None)
               for a in (queries, keys, values, beta, eta, associability, memory)]
-    per_token = [getattr(rate, "ndim", 0) == keys.ndim - 1 for rate in (beta, eta)]
+    given_beta, given_eta, tokens_axes = beta, eta, keys.ndim - 1
     queries, keys, values, beta, eta, memory, alpha = _ph_tokens(
         queries, keys, values, beta, eta, associability, state)
-    before = []
-    for t in range(keys.shape[-2]):
-        key = keys[..., t, :]
-        write = beta[..., t, :] * alpha * key
-        error = values[..., t, :] - (key[..., None, :] @ memory)[..., 0, :]
-        before.append((memory, alpha, write, error))
-        memory = memory + write[..., None] * error[..., None, :]
-        alpha = _next_associability(alpha, key, eta[..., t, :], error, bounds)
-    tokens, d_memory, d_alpha = [], xp.zeros_like(memory), xp.zeros_like(alpha)
-    for t in reversed(range(keys.shape[-2])):
-        key, query, d_output = keys[..., t, :], queries[..., t, :], d_outputs[..., t, :]
-        memory, alpha, write, error = before[t]
-        b, rise = beta[..., t, :], eta[..., t, :] * key**2
-        size = xp.linalg.norm(error, axis=-1)[..., None]
-        moved = (1 - rise) * alpha + rise * size
-        kept = (key == 0) | ((moved > bounds[0]) & (moved < bounds[1]))
-        d_memory = d_memory + query[..., None] * d_output[..., None, :]
-        d_query = _applied(memory, d_output) + write * xp.sum(error * d_output, -1)[..., None]
-        d_alpha = d_alpha * kept
-        d_size = xp.sum(rise * d_alpha, axis=-1)[..., None]
-        d_error = ((write[..., None, :] @ d_memory)[..., 0, :]
-                   + d_size * error / xp.where(size > 0, size, 1))
-        d_write, d_eta = _applied(d_memory, error), key**2 * (size - alpha) * d_alpha
-        d_key = (b * alpha * d_write - _applied(memory, d_error)
-                 + 2 * eta[..., t, :] * key * (size - alpha) * d_alpha)
-        tokens.append((d_query, d_key, d_error, alpha * key * d_write, d_eta))
-        d_memory = d_memory - key[..., None] * d_error[..., None, :]
-        d_alpha = b * key * d_write + (1 - rise) * d_alpha
-    found = [xp.stack(each[::-1], axis=-2) for each in zip(*tokens, strict=True)]
-    for place, summed in zip((3, 4), per_token, strict=True):
-        found[place] = xp.sum(found[place], axis=-1) if summed else found[place]
-    return PHAttentionGradients(*map(_summed_to, [*found, d_alpha, d_memory], shapes))
+    errors, alphas = _ph_errors(keys, values, beta, eta, memory, alpha, bounds)
+    alphas, rise = alphas[..., :-1, :], eta * keys**2
+    sizes = xp.linalg.norm(errors, axis=-1)[..., None]
+    moved = (1 - rise) * alphas + rise * sizes
+    free = (keys == 0) | ((moved > bounds[0]) & (moved < bounds[1]))
+    directions, writes = errors / xp.where(sizes > 0, sizes, 1), beta * alphas * keys
+
+    d_query_write = xp.tril(d_outputs @ _transposed(errors))
+    d_errors = _transposed(xp.tril(queries @ _transposed(writes))) @ d_outputs
+    d_writes, key_write = _transposed(d_query_write) @ queries, keys @ _transposed(writes)
+    d_moved, d_alpha = xp.empty_like(keys), xp.zeros_like(keys[..., :1, :])
+    for s in reversed(range(keys.shape[-2])):
+        row, later = (..., slice(s, s + 1), slice(None)), (..., slice(s + 1, None), slice(None))
+        d_moved[row] = d_alpha * free[row]
+        d_errors[row] += (xp.sum(rise[row] * d_moved[row], axis=-1, keepdims=True) * directions[row]
+                          - _transposed(key_write[..., s + 1:, s:s + 1]) @ d_errors[later])
+        d_writes[row] -= errors[row] @ _transposed(d_errors[later]) @ keys[later]
+        d_alpha = beta[row] * keys[row] * d_writes[row] + (1 - rise[row]) * d_moved[row]
+
+    surprise = (sizes - alphas) * d_moved
+    d_queries = d_query_write @ writes + d_outputs @ _transposed(memory)
+    d_keys = (beta * alphas * d_writes + 2 * eta * keys * surprise
+              - xp.tril(d_errors @ _transposed(errors), -1) @ writes
+              - d_errors @ _transposed(memory))
+    d_memory = _transposed(queries) @ d_outputs - _transposed(keys) @ d_errors
+    d_rates = [xp.sum(d, axis=-1) if getattr(rate, "ndim", 0) == tokens_axes else d
+               for rate, d in ((given_beta, alphas * keys * d_writes),
+                               (given_eta, keys**2 * surprise))]
+    found = (d_queries, d_keys, d_errors, *d_rates, d_alpha[..., 0, :], d_memory)
+    return PHAttentionGradients(*map(_summed_to, found, shapes))
 
 
 def _transposed(matrix):
     return array_module(matrix).swapaxes(matrix, -1, -2)
-
-
-def _applied(matrix, vector):
-    """(..., K, D), (..., D) -> (..., K)."""
-    return (matrix @ vector[..., None])[..., 0]
 
 
 def _summed_to(gradient, shape):

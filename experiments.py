@@ -322,7 +322,7 @@ def memory_gradients(rule, inputs, d_outputs):
 
 
 def model_answers(rule, parameters, tokens):
-    """(answers (S, B, T, D), layers): tokens (S, B, T, F); `layers` is what `model_gradients` needs.
+    """(answers (S, B, T, D), what `model_gradients` needs) for tokens (S, B, T, F).
 
     stream_0 = token + position, stream_l = stream_{l-1} + (memory's answer) W_o; the last layer's
     answer is not added but returned.
@@ -426,7 +426,7 @@ def adam_step(parameters, gradients, moments, step, rate):
     return new, new_moments
 
 
-def learning_rate(step, steps, largest, warm_up=20):
+def learning_rate(step, steps, largest, warm_up=60):
     """Rises linearly over the warm-up, then falls to 0 along half a cosine; step 1 to steps."""
     rise = min(1.0, step / warm_up)
     return largest * rise * (0.5 + 0.5 * np.cos(np.pi * step / steps))
@@ -460,6 +460,210 @@ def train(rule, parameters, draw, *, steps, rate, label="", xp=np):
 def loss_of(rule, parameters, sequences):
     """Loss (S,) of models on sequences, on the host."""
     return host(squared_error(model_answers(rule, parameters, sequences.tokens)[0], sequences)[0])
+
+
+def hand_set_parameters(rule, *, beta, gain=1.0, decay=1.0, eta=1.0, associability=1.0,
+                        cues=CUES, outcomes=OUTCOMES, tokens=TOKENS, dtype="float32"):
+    """Parameters of one model set by hand: keys = queries = cues, values = outcomes, positions 0.
+
+    The gate is the constant beta in (0, 1), shut on queries; `gain` scales the answer; decay in
+    (0, 1); eta and associability above 0.
+    """
+    values = {name: np.zeros(shape) for name, shape in parameter_shapes(
+        rule, cues=cues, outcomes=outcomes, tokens=tokens).items()}
+    values["queries_1"][:cues] = values["keys_1"][:cues] = np.eye(cues)
+    values["values_1"][cues:-1] = np.eye(outcomes)
+    values["outputs_1"][:] = gain * np.eye(outcomes)
+    values["beta_1"][-1] = -60.0
+    for name, value in (("beta", np.log(beta / (1 - beta))), ("eta", np.log(eta)),
+                        ("decay", -np.log(1 / decay - 1) if decay < 1 else 60.0),
+                        ("associability", np.log(associability))):
+        if f"{name}_1_bias" in values:
+            values[f"{name}_1_bias"][:] = value
+    return {name: value[None].astype(dtype) for name, value in values.items()}
+
+
+def hand_set_grid(rule):
+    """Constants to try by hand; without error correction beta is part of the gain."""
+    if rule.associability:
+        return [{"beta": beta, "eta": eta, "associability": first_rate / beta}
+                for beta in (0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
+                for eta in (0.4, 0.7, 1.0, 1.3, 1.7) for first_rate in (0.8, 0.9, 1.0, 1.1)]
+    betas = [step / 20 for step in range(10, 20)] if rule.error_correcting else [0.5]
+    decays = [1.0] if rule.decay == "none" else [1.0, 0.99, 0.98, 0.97, 0.96, 0.95, 0.94, 0.92, 0.9]
+    return [{"beta": beta, "decay": decay} for beta in betas for decay in decays]
+
+
+def best_hand_set(rule, sequences, xp=np):
+    """(constants, parameters) of least loss over `hand_set_grid`, with the best gain for each."""
+    best, asked = None, sequences.asked[..., None]
+    for constants in hand_set_grid(rule):
+        parameters = {name: xp.asarray(value) for name, value in
+                      hand_set_parameters(rule, **constants).items()}
+        answers = asked * model_answers(rule, parameters, sequences.tokens)[0]
+        gain = float((answers * sequences.targets).sum() / (answers**2).sum())
+        loss = float(squared_error(gain * answers, sequences)[0].mean())
+        if best is None or loss < best[0]:
+            best = loss, constants | {"gain": gain}
+    return best[1], {name: xp.asarray(value) for name, value in
+                     hand_set_parameters(rule, **best[1]).items()}
+
+
+class CueSets(NamedTuple):
+    """Orthonormal cues (S, R, K, K), one a row, and outcomes (S, R, D, D) of R sets a model."""
+
+    cues: Any
+    outcomes: Any
+
+
+def random_cue_sets(generators, *, sets, cues=CUES, outcomes=OUTCOMES):
+    """`CueSets`, on the host: uniform random orthonormal bases (Mezzadri 2007), one rng a model."""
+    def bases(rng, size):
+        q, r = np.linalg.qr(rng.normal(size=(sets, size, size)))
+        return q * np.sign(np.diagonal(r, axis1=-2, axis2=-1))[..., None, :]
+    drawn = [(bases(rng, cues), bases(rng, outcomes)) for rng in generators]
+    return CueSets(*(np.stack(each) for each in zip(*drawn, strict=True)))
+
+
+def design_prompt(design, sets, *, plus=1.0):
+    """A conditioning design as a prompt, tokens (S, R, T, F), with the cues of each set.
+
+    "+" is `plus` times the set's first outcome, "++" its second, orthogonal outcome; "?" a query.
+    A compound is the sum of its cues.
+    """
+    names = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[:sets.cues.shape[-1]]
+    trials = conditioning.design_arrays(design, cues=names)
+    cues = trials.cues @ sets.cues
+    first, second = (sets.outcomes[..., i, None, :] for i in (0, 1))
+    outcomes = plus * (trials.outcomes == 1) * first + (trials.outcomes == 2) * second
+    return join_tokens(cues, outcomes, np.broadcast_to(trials.test, cues.shape[:-1]))
+
+
+def test_responses(rule, parameters, design, sets, *, plus=1.0, outcome=0):
+    """Answers (S, R) to the design's last token, along the first (0) or second (1) outcome."""
+    xp, dtype = rules.array_module(parameters["positions"]), parameters["positions"].dtype
+    tokens = xp.asarray(design_prompt(design, sets, plus=plus).astype(dtype))
+    answers = host(model_answers(rule, parameters, tokens)[0])[..., -1, :]
+    return np.sum(answers * sets.outcomes[..., outcome, :], axis=-1)
+
+
+# Each probe: the test, a control of the same length, and what their difference is divided by.
+PROBES = {
+    "blocking": ("6A+|6AB+|B?", "6C+|6AB+|B?", "6C+|6AB+|B?"),
+    "overshadowing": ("6AB+|A?", "AC+/AD+/AE+/AF+/AG+/AH+|A?", "AC+/AD+/AE+/AF+/AG+/AH+|A?"),
+    "overexpectation": ("6A+/6B+|6AB+|A?", "6A+/6B+|6CD+|A?", "6A+/6B+|6CD+|A?"),
+    "conditioned inhibition": ("6A+/6AB-|B?", "6A+/6CB-|B?", "6A+/6CB-|A?"),
+    "extinction": ("6A+|6A-|A?", "6A+|6C-|A?", "6A+|6C-|A?"),
+    "overshadowing, against A alone": ("6AB+|A?", "6A+|A?", "6A+|A?")}
+
+# One trial with a second, orthogonal outcome ("++") after pre-training; the rate is what it leaves.
+RATE_PROBES = {
+    "omitted": ("6A-|A++|A?", 1.0), "omitted, another cue": ("6B-|A++|A?", 1.0),
+    "constant half": ("6A+|A++|A?", 0.5), "constant half, another cue": ("6B+|A++|A?", 0.5),
+    "half of the time": ("3A+/3A-|A++|A?", 1.0),
+    "half of the time, another cue": ("3B+/3B-|A++|A?", 1.0)}
+
+RETENTION = (0, 4, 8, 16, 23)
+FILLERS = "CDEFGHIJKLMNOP"
+
+
+def probe_indices(rule, parameters, sets):
+    """(indices (S, probes), responses (S, probes, 3)): means over the cue sets of each model."""
+    responses = np.stack([[test_responses(rule, parameters, design, sets).mean(axis=-1)
+                           for design in designs] for designs in PROBES.values()])
+    test, control, reference = np.moveaxis(responses, 1, 0)
+    return ((control - test) / reference).T, np.moveaxis(responses, -1, 0)
+
+
+def rate_probes(rule, parameters, sets):
+    """Strength (S, rate probes) that one trial with a second outcome leaves along it."""
+    return np.stack([test_responses(rule, parameters, design, sets, plus=plus, outcome=1)
+                     .mean(axis=-1) for design, plus in RATE_PROBES.values()], axis=-1)
+
+
+def retention_design(fillers, tested):
+    """Acquisition and extinction of A, then orthogonal cues with an outcome of their own."""
+    waits = [f"{FILLERS[i % len(FILLERS)]}++" for i in range(fillers)]
+    return "|".join(["4A+", "4A-", *waits, f"{tested}?"])
+
+
+def retention_responses(respond):
+    """Responses (S, 2, m) to A and a cue never shown, after m fillers; respond(design): (S,)."""
+    return np.stack([[respond(retention_design(m, tested)) for m in RETENTION]
+                     for tested in "AB"]).transpose(2, 0, 1)
+
+
+def recovery(responses):
+    """Rise of the response to A since m = 0, less that of the cue never shown: (S, m)."""
+    rise = responses - responses[..., :1]
+    return rise[:, 0] - rise[:, 1]
+
+
+def slow_fast_responses(design, sets, *, beta=0.6, decays=(1.0, 0.6)):
+    """The same test on a memory that does recover: each cue twice, in features that decay slowly
+    and fast and share one error (S,). Slow excitation outlives fast inhibition.
+    """
+    tokens = design_prompt(design, sets)
+    cues, outcomes = np.split(tokens[..., :-1], [sets.cues.shape[-1]], axis=-1)
+    keys = np.concatenate([cues, cues], axis=-1) / np.sqrt(2)
+    decay = np.ones(keys.shape) * np.repeat(decays, cues.shape[-1])
+    outputs, _ = conditioning.gated_deltanet(
+        keys, keys, outcomes, **conditioning.frozen(tokens[..., -1] > 0, beta=beta, decay=decay))
+    return np.sum(outputs[..., -1, :] * sets.outcomes[..., 0, :], axis=-1).mean(axis=-1)
+
+
+def closed_form_indices(rule, beta, n=6):
+    """Indices (probes) of Rescorla-Wagner or Hebb at rate beta for n trials a phase, orthogonal
+    cues and compounds scaled to length 1; NaN where there is no closed form.
+
+    Conditioned inhibition is that at equilibrium (A+/AB- without end).
+    """
+    if rule.associability or rule.decay == "scalar":
+        return np.full(len(PROBES), np.nan)
+    alone = 1 - 1 / np.sqrt(2)
+    if not rule.error_correcting:
+        return np.array([0, 0, -1 / np.sqrt(2), 0, 0, alone])
+    a, b = np.eye(2)
+    compound = (a + b) / np.sqrt(2)
+    single = conditioning.acquisition_strength(alpha=1, beta=beta, n=n)
+    element = single / np.sqrt(2)
+    partners = np.sqrt(2) * conditioning.acquisition_strength(alpha=0.5, beta=beta, n=n)
+    blocked = conditioning.blocking_strength(a=a, c=compound, x=b, beta=beta, m=n, n=n)
+    lost = (np.sqrt(2) * single - 1) * element
+    inhibitor = conditioning.equilibrium_strength(np.stack([a, compound]), np.eye(2)[:, :1])[1, 0]
+    extinguished = conditioning.extinction_strength(V_0=single, alpha=1, beta=beta, n=n)
+    return np.array([1 - blocked / element, 1 - element / partners, lost / single, -inhibitor,
+                     1 - extinguished / single, alone])
+
+
+def gate_means(rule, parameters, sets, layer=1):
+    """Mean gate (S, 3) on paired, omitted and asked tokens of "6A+|6A-|A?"."""
+    xp, dtype = rules.array_module(parameters["positions"]), parameters["positions"].dtype
+    tokens = xp.asarray(design_prompt("6A+|6A-|A?", sets).astype(dtype))
+    gate = host(model_answers(rule, parameters, tokens)[1][layer - 1][2]["beta"]).mean(axis=1)
+    return np.stack([part.mean(axis=-1) for part in np.split(gate, [6, 12], axis=-1)], axis=-1)
+
+
+def seed_generators(seed, seeds, *purpose):
+    """One generator a model, whose numbers do not depend on how many models there are."""
+    return [np.random.default_rng([seed, replicate, *purpose]) for replicate in range(seeds)]
+
+
+def train_rule(name, *, seed, seeds, sequences, pairs, steps, rate, xp, layers=1, once=False):
+    """(initial parameters, trained parameters, losses) of a rule on the association task."""
+    rule, generators = TRAINED_RULES[name], seed_generators(seed, seeds)
+    start = initial_parameters(rule, generators, layers=layers)
+    start = {key: xp.asarray(value) for key, value in start.items()}
+    trained, losses = train(
+        rule, start, lambda: association_task(generators, sequences=sequences, pairs=pairs,
+                                              once=once),
+        steps=steps, rate=rate, label=name, xp=xp)
+    return start, trained, losses
+
+
+def on_device(sequences, xp):
+    """`Sequences` moved to the device."""
+    return Sequences(*map(xp.asarray, sequences))
 
 
 # ------------------------------------------------------------------------------------- benchmark
