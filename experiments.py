@@ -661,9 +661,231 @@ def train_rule(name, *, seed, seeds, sequences, pairs, steps, rate, xp, layers=1
     return start, trained, losses
 
 
-def on_device(sequences, xp):
-    """`Sequences` moved to the device."""
-    return Sequences(*map(xp.asarray, sequences))
+def model_claim(text, source, samples, **bound):
+    """A claim about the mean of one number a model, with its 95% interval over models."""
+    mean, low, high = mean_interval(samples)
+    return claim(text, source, mean, interval=(low, high), **bound)
+
+
+def slug(name):
+    """The name of a rule as it begins the names of its arrays."""
+    return name.lower().replace(" ", "_").replace("-", "_")
+
+
+def saved_weights(arrays, name):
+    """{parameter: array} of a trained rule, from the arrays (or the .npz) of the experiment."""
+    prefix = f"{slug(name)}_weights_"
+    return {key.removeprefix(prefix): arrays[key] for key in arrays if key.startswith(prefix)}
+
+
+def trained_arrays(name, start, parameters, losses, test, cue_sets, xp):
+    """All that is measured of one trained rule, by name, on the host."""
+    rule = TRAINED_RULES[name]
+    few = Sequences(*(array[:, :64] for array in test))
+    constants, by_hand = best_hand_set(rule, few, xp)
+    gates = gate_means(rule, parameters, cue_sets)
+    indices, responses = probe_indices(rule, parameters, cue_sets)
+    found = {
+        "losses": losses, "test_loss": loss_of(rule, parameters, test),
+        "hand_set_loss": loss_of(rule, by_hand, test),
+        "hand_set_constants": np.array([constants.get(key, np.nan) for key in HAND_SET]),
+        "indices": indices, "responses": responses,
+        "untrained_responses": probe_indices(rule, start, cue_sets)[1],
+        "hand_set_indices": probe_indices(rule, by_hand, cue_sets)[0],
+        "closed_form_indices": closed_form_indices(rule, gates[:, 0].mean()),
+        "gates": gates, "rates": rate_probes(rule, parameters, cue_sets),
+        "retention": retention_responses(lambda design: test_responses(
+            rule, parameters, design, cue_sets).mean(axis=-1))}
+    found |= {f"weights_{key}": host(value) for key, value in parameters.items()}
+    return {f"{slug(name)}_{key}": value for key, value in found.items()}
+
+
+@experiment(quick={"seeds": 3, "steps": 120, "ph_steps": 120, "once_steps": 80, "sets": 50,
+                   "test_sequences": 64, "quick": True})
+def trained(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, steps=600, ph_steps=700,
+            once_steps=300, rate=0.05, sets=200, test_sequences=512, quick=False):
+    """Cue competition, no recovery, error-driven rates: do they survive training?"""
+    xp = device_module(device)
+    test = association_task(seed_generators(seed, seeds, 1), sequences=test_sequences, pairs=pairs)
+    test = Sequences(*map(xp.asarray, test))
+    cue_sets = random_cue_sets(seed_generators(seed, seeds, 2), sets=sets)
+    once = association_task(seed_generators(seed, seeds, 3), sequences=4 * test_sequences,
+                            pairs=pairs, once=True)
+    common = {"seed": seed, "seeds": seeds, "sequences": sequences, "pairs": pairs, "xp": xp}
+    arrays = {"probes": np.array(list(PROBES)), "rate_probes": np.array(list(RATE_PROBES)),
+              "retention_trials": np.array(RETENTION), "hand_set_names": np.array(HAND_SET),
+              "floor": np.array((pairs - 1) / (CUES + pairs - 1))}
+    for name, rule in TRAINED_RULES.items():
+        models = train_rule(name, steps=ph_steps if rule.associability else steps, rate=rate,
+                            **common)
+        arrays |= trained_arrays(name, *models, test, cue_sets, xp)
+    _, parameters, arrays["once_losses"] = train_rule(
+        "linear attention", steps=once_steps, rate=rate, once=True, **common)
+    arrays["once_test_loss"] = loss_of(TRAINED_RULES["linear attention"], parameters,
+                                       Sequences(*map(xp.asarray, once)))
+    arrays["slow_fast_retention"] = retention_responses(
+        lambda design: slow_fast_responses(design, cue_sets))
+    claims = [*training_claims(arrays, loss_slack=1.6 if quick else 1.0),
+              *competition_claims(arrays), *recovery_claims(arrays), *associability_claims(arrays)]
+    note = f" (quick: {seeds} models, {steps} steps)" if quick else ""
+    return Result(arrays, [row._replace(claim=row.claim + note) for row in claims])
+
+
+HAND_SET = ("beta", "decay", "eta", "associability", "gain")
+CONTIGUITY = [name for name, rule in TRAINED_RULES.items() if not rule.error_correcting]
+CORRECTION = [name for name, rule in TRAINED_RULES.items() if rule.error_correcting]
+
+
+def training_claims(arrays, *, loss_slack):
+    """That the models have learned the task."""
+    claims = [model_claim(f"{name}: loss after training over that of the best hand-set weights",
+                          "A5", arrays[f"{slug(name)}_test_loss"]
+                          / arrays[f"{slug(name)}_hand_set_loss"], below=loss_slack)
+              for name in TRAINED_RULES]
+    claims.append(model_claim(
+        "linear attention, each pair shown once: loss over its exact floor (N-1)/(d+N-1)", "A5",
+        arrays["once_test_loss"] / arrays["floor"], within=(0.97, 1.05 * loss_slack)))
+    claims.append(model_claim("PH-attention: loss over DeltaNet's", "A9",
+                              arrays["ph_attention_test_loss"] / arrays["deltanet_test_loss"],
+                              below=loss_slack))
+    return claims
+
+
+def competition_claims(arrays):
+    """Cue competition in error-correcting models, none in models of contiguity."""
+    indices = {name: dict(zip(PROBES, arrays[f"{slug(name)}_indices"].T, strict=True))
+               for name in TRAINED_RULES}
+    claims = [model_claim(f"{name}, trained: blocking index", "A5", indices[name]["blocking"],
+                          above=0.5) for name in CORRECTION]
+    claims += [model_claim(f"{name}, trained: blocking index", "A5", indices[name]["blocking"],
+                           within=(-0.1, 0.1)) for name in CONTIGUITY]
+    for probe, least in (("overshadowing", 0.25), ("overexpectation", 0.15),
+                         ("conditioned inhibition", 0.5), ("extinction", 0.5)):
+        lowest = min(CORRECTION, key=lambda name, probe=probe: indices[name][probe].mean())
+        highest = max(CONTIGUITY, key=lambda name, probe=probe: indices[name][probe].mean())
+        claims += [
+            model_claim(f"{probe}, least index of the trained error-correcting rules ({lowest})",
+                        "A5", indices[lowest][probe], above=least),
+            model_claim(f"{probe}, largest index of the trained contiguity rules ({highest})",
+                        "A5", indices[highest][probe], below=0.1)]
+    alone = np.concatenate([entry["overshadowing, against A alone"] for entry in indices.values()])
+    claims.append(model_claim(
+        "overshadowing against A alone, all rules: 1 - 1/sqrt 2 = .293 from scaling the compound "
+        "to length 1, not competition", "A5", alone, within=(0.2, 0.4)))
+    control = list(PROBES).index("blocking")
+    claims += [model_claim(f"{name}, untrained: response to B in the blocking control, over the "
+                           "trained response", "A5",
+                           arrays[f"{slug(name)}_untrained_responses"][:, control, 1]
+                           / arrays[f"{slug(name)}_responses"][:, control, 1].mean(),
+                           within=(-0.5, 0.5)) for name in ("linear attention", "DeltaNet")]
+    return claims
+
+
+def recovery_claims(arrays):
+    """No recovery by orthogonal fillers, by the largest rise over their number."""
+    rises = {name: recovery(arrays[f"{slug(name)}_retention"])[:, 1:]
+             for name in [*TRAINED_RULES, "slow fast"]}
+    largest = {name: rise[:, np.argmax(rise.mean(axis=0))] for name, rise in rises.items()}
+    claims = [model_claim(f"{name}, trained: largest recovery after 4 to 23 orthogonal fillers, "
+                          "less that of a cue never shown", "A8", largest[name], below=0.03)
+              for name in TRAINED_RULES if name != "PH-attention"]
+    claims.append(model_claim("the same, PH-attention: rates per feature, not covered by the "
+                              "theorem", "A8", largest["PH-attention"], within=(-0.03, 0.2)))
+    claims.append(model_claim("the same, slow and fast features set by hand: a memory that does "
+                              "recover", "A8", largest["slow fast"], above=0.03))
+    return claims
+
+
+def rate_differences(rates):
+    """{effect: (S,)}: what pre-training did to the strength that one trial leaves."""
+    strength = dict(zip(RATE_PROBES, rates.T, strict=True))
+    return {"latent inhibition: another cue less the pre-exposed cue":
+            strength["omitted, another cue"] - strength["omitted"],
+            "Hall-Pearce: another cue less the cue paired with a weak outcome":
+            strength["constant half, another cue"] - strength["constant half"],
+            "reinforced half of the time less always with half the outcome":
+            strength["half of the time"] - strength["constant half"]}
+
+
+def associability_claims(arrays):
+    """History-dependent rates in trained PH-attention, none in DeltaNet with a learned gate."""
+    differences = {name: rate_differences(arrays[f"{slug(name)}_rates"])
+                   for name in ("PH-attention", "DeltaNet")}
+    claims = [model_claim(f"PH-attention, trained; {effect}", "A9", samples, above=0.1)
+              for effect, samples in differences["PH-attention"].items()]
+    claims += [model_claim(f"DeltaNet, trained; {effect}", "A9", samples, within=(-0.05, 0.05))
+               for effect, samples in differences["DeltaNet"].items()]
+    rates = dict(zip(RATE_PROBES, arrays["ph_attention_rates"].T, strict=True))
+    claims.append(model_claim(
+        "PH-attention, trained; half of the time less half the outcome, pre-training of another "
+        "cue", "A9", rates["half of the time, another cue"] - rates["constant half, another cue"],
+        within=(-0.05, 0.05)))
+    claims.append(model_claim("PH-attention: learned eta (at 0 it is DeltaNet)", "A9",
+                              np.exp(arrays["ph_attention_weights_eta_1_bias"]).ravel(), above=0.1))
+    return claims
+
+
+HISTORIES = ("6A+", "6A-", "3A+/3A-", "3A+|3A-", "3A-|3A+", "6B+", "6B-", "3B+/3B-", "6AB+",
+             "3B+|3AB-")
+
+
+def rates_after(rule, parameters, sets, layer):
+    """Mean write rate (S, histories) of a layer on "A++" after each history; for an associability
+    its mean over features, weighted with the squared key, counts too.
+    """
+    xp, dtype, rates = np, parameters["positions"].dtype, []
+    xp = rules.array_module(parameters["positions"])
+    for history in HISTORIES:
+        tokens = xp.asarray(design_prompt(f"{history}|A++", sets).astype(dtype))
+        inputs = model_answers(rule, parameters, tokens)[1][layer - 1][2]
+        rate = inputs["beta"][..., -1]
+        if rule.associability:
+            before = {name: value[..., :-1, :] if name in ("queries", "keys", "values") else value
+                      for name, value in inputs.items()} | {"beta": inputs["beta"][..., :-1]}
+            _, state = conditioning.ph_attention(**before, bounds=ASSOCIABILITY_BOUNDS)
+            rate = rate * (state.associability * inputs["keys"][..., -1, :]**2).sum(axis=-1)
+        rates.append(host(rate.mean(axis=-1)))
+    return np.stack(rates, axis=-1)
+
+
+@experiment(quick={"seeds": 3, "steps": 120, "sets": 50, "test_sequences": 64, "quick": True})
+def trained_two_layers(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, steps=600,
+                       rate=0.03, sets=200, test_sequences=512, quick=False):
+    """Does a gate that sees another layer's output come to depend on past errors?"""
+    xp, rule, hybrid = device_module(device), TRAINED_RULES["DeltaNet"], TRAINED_RULES[
+        "PH-attention"]
+    test = association_task(seed_generators(seed, seeds, 1), sequences=test_sequences, pairs=pairs)
+    test = Sequences(*map(xp.asarray, test))
+    cue_sets = random_cue_sets(seed_generators(seed, seeds, 2), sets=sets)
+    _, parameters, losses = train_rule(
+        "DeltaNet", seed=seed, seeds=seeds, sequences=sequences, pairs=pairs, steps=steps,
+        rate=rate, xp=xp, layers=2)
+    _, by_hand = best_hand_set(rule, Sequences(*(array[:, :64] for array in test)), xp)
+    hybrid_by_hand = {name: xp.asarray(value) for name, value in hand_set_parameters(
+        hybrid, beta=0.3, eta=0.7, associability=3.5).items()}
+    arrays = {"histories": np.array(HISTORIES), "losses": losses,
+              "test_loss": loss_of(rule, parameters, test),
+              "hand_set_loss": loss_of(rule, by_hand, test),
+              "gates_1": rates_after(rule, parameters, cue_sets, 1),
+              "gates_2": rates_after(rule, parameters, cue_sets, 2),
+              "hybrid_rates": rates_after(hybrid, hybrid_by_hand, cue_sets, 1),
+              "rates": rate_probes(rule, parameters, cue_sets)}
+    arrays |= {f"weights_{name}": host(value) for name, value in parameters.items()}
+
+    def spread(rates):
+        return np.ptp(rates, axis=-1) / rates.mean(axis=-1)
+    effects = rate_differences(arrays["rates"])
+    claims = [
+        model_claim("two layers of DeltaNet: loss over that of one hand-set layer", "A9",
+                    arrays["test_loss"] / arrays["hand_set_loss"], below=1.6 if quick else 1.0),
+        model_claim(f"gate of layer 2 after {len(HISTORIES)} histories of a cue: range over mean",
+                    "A9", spread(arrays["gates_2"]), below=0.1),
+        model_claim("the same, the write rate of one layer of PH-attention set by hand", "A9",
+                    spread(arrays["hybrid_rates"]), above=0.1)]
+    claims += [model_claim(f"two layers of DeltaNet; {effect}", "A9", samples,
+                           within=(-0.05, 0.05)) for effect, samples in effects.items()]
+    note = f" (quick: {seeds} models, {steps} steps)" if quick else ""
+    return Result(arrays, [row._replace(claim=row.claim + note) for row in claims])
 
 
 # ------------------------------------------------------------------------------------- benchmark
