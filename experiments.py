@@ -385,7 +385,8 @@ def association_task(generators, *, sequences, pairs, once=False, dtype="float32
 
     Every sequence draws `pairs` cues with an outcome each, all random and of length 1. Tokens show
     a random pair; a pair that has been shown before is asked for instead with probability
-    `query_share`. once=True: each pair is shown exactly once, then each is asked for. There is no
+    `query_share`. once=True: each pair is shown exactly once, then each is asked for, in another
+    random order (in the same order, positions alone would tell the pairs apart). There is no
     compound, no omitted outcome and no design of a conditioning experiment in it.
     """
     drawn = []
@@ -393,7 +394,8 @@ def association_task(generators, *, sequences, pairs, once=False, dtype="float32
         pair_cues = random_units(rng, (sequences, pairs, cues))
         pair_outcomes = random_units(rng, (sequences, pairs, outcomes))
         if once:
-            which = np.tile(np.arange(pairs), (sequences, 2))
+            order = rng.permuted(np.tile(np.arange(pairs), (sequences, 1)), axis=1)
+            which = np.concatenate([np.tile(np.arange(pairs), (sequences, 1)), order], axis=1)
             asked = np.repeat([[False, True]], pairs, axis=1) & np.ones((sequences, 1), bool)
         else:
             which = rng.integers(pairs, size=(sequences, tokens))
@@ -450,10 +452,11 @@ def train(rule, parameters, draw, *, steps, rate, label="", xp=np):
         parameters, moments = adam_step(parameters, gradients, moments, step,
                                         learning_rate(step, steps, rate))
         losses.append(loss)
-        if step % max(1, steps // 5) == 0:
+        if step % 20 == 0 or step == steps:
             left = (time.perf_counter() - started) * (steps / step - 1)
-            print(f"\n  {label} step {step}/{steps}: loss {float(loss.mean()):.3f}, {left:.0f} s "
-                  "left", end="" if step < steps else "\n", file=sys.stderr, flush=True)
+            line = f"{label}: step {step}/{steps}, loss {float(loss.mean()):.3f}, {left:.0f} s left"
+            print("\n" if step == min(20, steps) else "\r", f"  {line:<76}", sep="", end="",
+                  file=sys.stderr, flush=True)
     return parameters, host(xp.stack(losses))
 
 
@@ -487,8 +490,8 @@ def hand_set_grid(rule):
     """Constants to try by hand; without error correction beta is part of the gain."""
     if rule.associability:
         return [{"beta": beta, "eta": eta, "associability": first_rate / beta}
-                for beta in (0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
-                for eta in (0.4, 0.7, 1.0, 1.3, 1.7) for first_rate in (0.8, 0.9, 1.0, 1.1)]
+                for beta in (0.15, 0.2, 0.25, 0.3, 0.4) for eta in (0.4, 0.7, 1.0, 1.4)
+                for first_rate in (0.9, 1.0, 1.1, 1.2, 1.3)]
     betas = [step / 20 for step in range(10, 20)] if rule.error_correcting else [0.5]
     decays = [1.0] if rule.decay == "none" else [1.0, 0.99, 0.98, 0.97, 0.96, 0.95, 0.94, 0.92, 0.9]
     return [{"beta": beta, "decay": decay} for beta in betas for decay in decays]
@@ -587,10 +590,10 @@ def retention_design(fillers, tested):
     return "|".join(["4A+", "4A-", *waits, f"{tested}?"])
 
 
-def retention_responses(respond):
-    """Responses (S, 2, m) to A and a cue never shown, after m fillers; respond(design): (S,)."""
-    return np.stack([[respond(retention_design(m, tested)) for m in RETENTION]
-                     for tested in "AB"]).transpose(2, 0, 1)
+def retention_responses(rule, parameters, sets, respond=test_responses):
+    """Mean responses (S, 2, m) to A and to a cue never shown, after m fillers."""
+    return np.stack([[respond(rule, parameters, retention_design(m, tested), sets).mean(axis=-1)
+                      for m in RETENTION] for tested in "AB"]).transpose(2, 0, 1)
 
 
 def recovery(responses):
@@ -599,9 +602,9 @@ def recovery(responses):
     return rise[:, 0] - rise[:, 1]
 
 
-def slow_fast_responses(design, sets, *, beta=0.6, decays=(1.0, 0.6)):
-    """The same test on a memory that does recover: each cue twice, in features that decay slowly
-    and fast and share one error (S,). Slow excitation outlives fast inhibition.
+def slow_fast_responses(rule, parameters, design, sets, *, beta=0.6, decays=(1.0, 0.6)):
+    """`test_responses` of a memory that does recover: each cue twice, in features that decay slowly
+    and fast and share one error. Slow excitation outlives fast inhibition. No rule or parameters.
     """
     tokens = design_prompt(design, sets)
     cues, outcomes = np.split(tokens[..., :-1], [sets.cues.shape[-1]], axis=-1)
@@ -609,7 +612,7 @@ def slow_fast_responses(design, sets, *, beta=0.6, decays=(1.0, 0.6)):
     decay = np.ones(keys.shape) * np.repeat(decays, cues.shape[-1])
     outputs, _ = conditioning.gated_deltanet(
         keys, keys, outcomes, **conditioning.frozen(tokens[..., -1] > 0, beta=beta, decay=decay))
-    return np.sum(outputs[..., -1, :] * sets.outcomes[..., 0, :], axis=-1).mean(axis=-1)
+    return np.sum(outputs[..., -1, :] * sets.outcomes[..., 0, :], axis=-1)
 
 
 def closed_form_indices(rule, beta, n=6):
@@ -649,7 +652,8 @@ def seed_generators(seed, seeds, *purpose):
     return [np.random.default_rng([seed, replicate, *purpose]) for replicate in range(seeds)]
 
 
-def train_rule(name, *, seed, seeds, sequences, pairs, steps, rate, xp, layers=1, once=False):
+def train_rule(name, *, seed, seeds, sequences, pairs, steps, rate, xp, label="", layers=1,
+               once=False):
     """(initial parameters, trained parameters, losses) of a rule on the association task."""
     rule, generators = TRAINED_RULES[name], seed_generators(seed, seeds)
     start = initial_parameters(rule, generators, layers=layers)
@@ -657,7 +661,7 @@ def train_rule(name, *, seed, seeds, sequences, pairs, steps, rate, xp, layers=1
     trained, losses = train(
         rule, start, lambda: association_task(generators, sequences=sequences, pairs=pairs,
                                               once=once),
-        steps=steps, rate=rate, label=name, xp=xp)
+        steps=steps, rate=rate, label=label or name, xp=xp)
     return start, trained, losses
 
 
@@ -681,7 +685,7 @@ def saved_weights(arrays, name):
 def trained_arrays(name, start, parameters, losses, test, cue_sets, xp):
     """All that is measured of one trained rule, by name, on the host."""
     rule = TRAINED_RULES[name]
-    few = Sequences(*(array[:, :64] for array in test))
+    few = Sequences(*(array[:, :128] for array in test))
     constants, by_hand = best_hand_set(rule, few, xp)
     gates = gate_means(rule, parameters, cue_sets)
     indices, responses = probe_indices(rule, parameters, cue_sets)
@@ -693,14 +697,15 @@ def trained_arrays(name, start, parameters, losses, test, cue_sets, xp):
         "untrained_responses": probe_indices(rule, start, cue_sets)[1],
         "hand_set_indices": probe_indices(rule, by_hand, cue_sets)[0],
         "closed_form_indices": closed_form_indices(rule, gates[:, 0].mean()),
+        "hand_set_closed_form_indices": closed_form_indices(rule, constants["beta"]),
         "gates": gates, "rates": rate_probes(rule, parameters, cue_sets),
-        "retention": retention_responses(lambda design: test_responses(
-            rule, parameters, design, cue_sets).mean(axis=-1))}
+        "retention": retention_responses(rule, parameters, cue_sets),
+        "hand_set_retention": retention_responses(rule, by_hand, cue_sets)}
     found |= {f"weights_{key}": host(value) for key, value in parameters.items()}
     return {f"{slug(name)}_{key}": value for key, value in found.items()}
 
 
-@experiment(quick={"seeds": 3, "steps": 120, "ph_steps": 120, "once_steps": 80, "sets": 50,
+@experiment(quick={"seeds": 3, "steps": 200, "ph_steps": 200, "once_steps": 120, "sets": 50,
                    "test_sequences": 64, "quick": True})
 def trained(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, steps=600, ph_steps=700,
             once_steps=300, rate=0.05, sets=200, test_sequences=512, quick=False):
@@ -715,16 +720,17 @@ def trained(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, steps=600, 
     arrays = {"probes": np.array(list(PROBES)), "rate_probes": np.array(list(RATE_PROBES)),
               "retention_trials": np.array(RETENTION), "hand_set_names": np.array(HAND_SET),
               "floor": np.array((pairs - 1) / (CUES + pairs - 1))}
-    for name, rule in TRAINED_RULES.items():
+    for number, (name, rule) in enumerate(TRAINED_RULES.items(), 1):
         models = train_rule(name, steps=ph_steps if rule.associability else steps, rate=rate,
-                            **common)
+                            label=f"{number} of {len(TRAINED_RULES) + 1}, {name}", **common)
         arrays |= trained_arrays(name, *models, test, cue_sets, xp)
     _, parameters, arrays["once_losses"] = train_rule(
-        "linear attention", steps=once_steps, rate=rate, once=True, **common)
+        "linear attention", steps=once_steps, rate=rate, once=True,
+        label=f"{len(TRAINED_RULES) + 1} of {len(TRAINED_RULES) + 1}, linear attention, pairs "
+        "shown once", **common)
     arrays["once_test_loss"] = loss_of(TRAINED_RULES["linear attention"], parameters,
                                        Sequences(*map(xp.asarray, once)))
-    arrays["slow_fast_retention"] = retention_responses(
-        lambda design: slow_fast_responses(design, cue_sets))
+    arrays["slow_fast_retention"] = retention_responses(None, None, cue_sets, slow_fast_responses)
     claims = [*training_claims(arrays, loss_slack=1.6 if quick else 1.0),
               *competition_claims(arrays), *recovery_claims(arrays), *associability_claims(arrays)]
     note = f" (quick: {seeds} models, {steps} steps)" if quick else ""
@@ -768,6 +774,12 @@ def competition_claims(arrays):
                         "A5", indices[lowest][probe], above=least),
             model_claim(f"{probe}, largest index of the trained contiguity rules ({highest})",
                         "A5", indices[highest][probe], below=0.1)]
+    four = [list(PROBES).index(probe) for probe in ("blocking", "overshadowing", "overexpectation",
+                                                    "extinction")]
+    claims.append(claim("DeltaNet, hand-set weights: largest difference of four indices from the "
+                        "closed forms", "A5", np.max(np.abs(
+                            arrays["deltanet_hand_set_indices"].mean(axis=0)
+                            - arrays["deltanet_hand_set_closed_form_indices"])[four]), below=1e-4))
     alone = np.concatenate([entry["overshadowing, against A alone"] for entry in indices.values()])
     claims.append(model_claim(
         "overshadowing against A alone, all rules: 1 - 1/sqrt 2 = .293 from scaling the compound "
@@ -777,7 +789,7 @@ def competition_claims(arrays):
                            "trained response", "A5",
                            arrays[f"{slug(name)}_untrained_responses"][:, control, 1]
                            / arrays[f"{slug(name)}_responses"][:, control, 1].mean(),
-                           within=(-0.5, 0.5)) for name in ("linear attention", "DeltaNet")]
+                           within=(-0.25, 0.25)) for name in ("linear attention", "DeltaNet")]
     return claims
 
 
@@ -785,15 +797,22 @@ def recovery_claims(arrays):
     """No recovery by orthogonal fillers, by the largest rise over their number."""
     rises = {name: recovery(arrays[f"{slug(name)}_retention"])[:, 1:]
              for name in [*TRAINED_RULES, "slow fast"]}
+    rises["by hand"] = recovery(arrays["ph_attention_hand_set_retention"])[:, 1:]
     largest = {name: rise[:, np.argmax(rise.mean(axis=0))] for name, rise in rises.items()}
     claims = [model_claim(f"{name}, trained: largest recovery after 4 to 23 orthogonal fillers, "
                           "less that of a cue never shown", "A8", largest[name], below=0.03)
               for name in TRAINED_RULES if name != "PH-attention"]
-    claims.append(model_claim("the same, PH-attention: rates per feature, not covered by the "
-                              "theorem", "A8", largest["PH-attention"], within=(-0.03, 0.2)))
+    claims.append(model_claim("the same, PH-attention: it does recover in part; rates per feature "
+                              "are not covered by the theorem", "A8", largest["PH-attention"],
+                              above=0))
+    claims.append(model_claim("the same, PH-attention with hand-set weights and orthogonal dense "
+                              "keys", "A8", largest["by hand"], above=0))
     claims.append(model_claim("the same, slow and fast features set by hand: a memory that does "
                               "recover", "A8", largest["slow fast"], above=0.03))
     return claims
+
+
+HALF_EFFECT = "reinforced half of the time less always with half the outcome"
 
 
 def rate_differences(rates):
@@ -803,8 +822,7 @@ def rate_differences(rates):
             strength["omitted, another cue"] - strength["omitted"],
             "Hall-Pearce: another cue less the cue paired with a weak outcome":
             strength["constant half, another cue"] - strength["constant half"],
-            "reinforced half of the time less always with half the outcome":
-            strength["half of the time"] - strength["constant half"]}
+            HALF_EFFECT: strength["half of the time"] - strength["constant half"]}
 
 
 def associability_claims(arrays):
@@ -817,9 +835,10 @@ def associability_claims(arrays):
                for effect, samples in differences["DeltaNet"].items()]
     rates = dict(zip(RATE_PROBES, arrays["ph_attention_rates"].T, strict=True))
     claims.append(model_claim(
-        "PH-attention, trained; half of the time less half the outcome, pre-training of another "
-        "cue", "A9", rates["half of the time, another cue"] - rates["constant half, another cue"],
-        within=(-0.05, 0.05)))
+        "PH-attention, trained; the last difference, less that left by the same pre-training of "
+        "another cue (dense keys share features)", "A9",
+        differences["PH-attention"][HALF_EFFECT] - rates["half of the time, another cue"]
+        + rates["constant half, another cue"], above=0))
     claims.append(model_claim("PH-attention: learned eta (at 0 it is DeltaNet)", "A9",
                               np.exp(arrays["ph_attention_weights_eta_1_bias"]).ravel(), above=0.1))
     return claims
@@ -833,10 +852,10 @@ def rates_after(rule, parameters, sets, layer):
     """Mean write rate (S, histories) of a layer on "A++" after each history; for an associability
     its mean over features, weighted with the squared key, counts too.
     """
-    xp, dtype, rates = np, parameters["positions"].dtype, []
-    xp = rules.array_module(parameters["positions"])
+    positions, rates = parameters["positions"], []
+    xp = rules.array_module(positions)
     for history in HISTORIES:
-        tokens = xp.asarray(design_prompt(f"{history}|A++", sets).astype(dtype))
+        tokens = xp.asarray(design_prompt(f"{history}|A++", sets).astype(positions.dtype))
         inputs = model_answers(rule, parameters, tokens)[1][layer - 1][2]
         rate = inputs["beta"][..., -1]
         if rule.associability:
@@ -848,12 +867,11 @@ def rates_after(rule, parameters, sets, layer):
     return np.stack(rates, axis=-1)
 
 
-@experiment(quick={"seeds": 3, "steps": 120, "sets": 50, "test_sequences": 64, "quick": True})
-def trained_two_layers(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, steps=600,
+@experiment(quick={"seeds": 3, "steps": 200, "sets": 30, "test_sequences": 64, "quick": True})
+def trained_two_layers(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, steps=800,
                        rate=0.03, sets=200, test_sequences=512, quick=False):
     """Does a gate that sees another layer's output come to depend on past errors?"""
-    xp, rule, hybrid = device_module(device), TRAINED_RULES["DeltaNet"], TRAINED_RULES[
-        "PH-attention"]
+    xp, rule, hybrid = device_module(device), *map(TRAINED_RULES.get, ("DeltaNet", "PH-attention"))
     test = association_task(seed_generators(seed, seeds, 1), sequences=test_sequences, pairs=pairs)
     test = Sequences(*map(xp.asarray, test))
     cue_sets = random_cue_sets(seed_generators(seed, seeds, 2), sets=sets)
@@ -874,16 +892,17 @@ def trained_two_layers(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, 
 
     def spread(rates):
         return np.ptp(rates, axis=-1) / rates.mean(axis=-1)
-    effects = rate_differences(arrays["rates"])
+    effects, slack = rate_differences(arrays["rates"]), 3.0 if quick else 1.0
     claims = [
         model_claim("two layers of DeltaNet: loss over that of one hand-set layer", "A9",
-                    arrays["test_loss"] / arrays["hand_set_loss"], below=1.6 if quick else 1.0),
+                    arrays["test_loss"] / arrays["hand_set_loss"], below=slack),
         model_claim(f"gate of layer 2 after {len(HISTORIES)} histories of a cue: range over mean",
-                    "A9", spread(arrays["gates_2"]), below=0.1),
+                    "A9", spread(arrays["gates_2"]), below=0.1 * slack),
         model_claim("the same, the write rate of one layer of PH-attention set by hand", "A9",
                     spread(arrays["hybrid_rates"]), above=0.1)]
     claims += [model_claim(f"two layers of DeltaNet; {effect}", "A9", samples,
-                           within=(-0.05, 0.05)) for effect, samples in effects.items()]
+                           within=(-0.05 * slack, 0.05 * slack))
+               for effect, samples in effects.items()]
     note = f" (quick: {seeds} models, {steps} steps)" if quick else ""
     return Result(arrays, [row._replace(claim=row.claim + note) for row in claims])
 
