@@ -243,9 +243,12 @@ def initial_parameters(rule, generators, *, dtype="float32", **sizes):
 
 
 def project(stream, matrices):
-    """Each model's matrix applied to its stream: (S, B, T, F), (S, F, G) -> (S, B, T, G)."""
+    """Each model's matrix applied to its stream: (S, B, T, F), (S, F, G) -> (S, B, T, G).
+
+    One S may be 1: one stream for all models, or one model for all streams.
+    """
     S, B, T, F = stream.shape
-    return (stream.reshape(S, B * T, F) @ matrices).reshape(S, B, T, -1)
+    return (stream.reshape(S, B * T, F) @ matrices).reshape(-1, B, T, matrices.shape[-1])
 
 
 def project_gradient(stream, d_projection):
