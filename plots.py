@@ -74,7 +74,7 @@ def trained_losses(arrays, claims):
     right.set_title("each pair shown exactly once", fontsize="medium")
     for axis, ticks in ((left, (0.1, 0.2, 0.5, 1, 2)), (right, (0.3, 0.5, 1))):
         axis.set(yscale="log", xlabel="training step (Adam)",
-                 ylabel="squared error of the answer (outcome has length 1)")
+                 ylabel="squared error of the answer\n(an outcome has length 1)")
         axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
         axis.minorticks_off()
         axis.legend(frameon=False, fontsize="small")
@@ -93,7 +93,7 @@ def trained_indices(arrays, claims):
         closed = [_rule_array(arrays, rule, "closed_form_indices")[i] for rule in rules]
         axis.axhline(0, color="0.8", linewidth=0.8)
         axis.plot(place, closed, color=COLOURS["red"], marker="_", markersize=26, linestyle="",
-                  markeredgewidth=2, label="closed form at the learned rate")
+                  markeredgewidth=2, label="closed form at the learned rate, where there is one")
         axis.plot(place + 0.17, by_hand, color=COLOURS["black"], marker="s", fillstyle="none",
                   linestyle="", label="hand-set weights")
         axis.errorbar(place - 0.17, [mean[i] for mean, _ in trained],
@@ -113,24 +113,27 @@ def trained_indices(arrays, claims):
 def trained_recovery(arrays, claims):
     """Response after extinction against the number of orthogonal fillers, by rule."""
     trials = arrays["retention_trials"]
-    panels = [(f"{rule}, trained", _rule_array(arrays, rule, "retention"))
-              for rule in TRAINED_STYLES]
+    panels = [(rule, _rule_array(arrays, rule, "retention"),
+               _rule_array(arrays, rule, "hand_set_retention")) for rule in TRAINED_STYLES]
     panels.append(("slow and fast features, by hand\n(a memory that recovers)",
-                   arrays["slow_fast_retention"]))
+                   arrays["slow_fast_retention"], None))
     figure, axes = new_figure(2, 3, width=3.6, height=2.9)
-    for axis, (title, responses) in zip(axes.flat, panels, strict=True):
+    for axis, (title, responses, by_hand) in zip(axes.flat, panels, strict=True):
         axis.axhline(0, color="0.8", linewidth=0.8)
         for cue, colour, line, marker, label in (
-                (0, "blue", "-", "o", "acquired and extinguished cue"),
-                (1, "orange", "--", "s", "cue never shown")):
+                (0, "blue", "-", "o", "acquired and extinguished cue, trained model"),
+                (1, "orange", "--", "s", "cue never shown, trained model")):
             axis.errorbar(trials, *_mean_and_half(responses[:, cue]), color=COLOURS[colour],
                           linestyle=line, marker=marker, label=label)
+        if by_hand is not None:
+            axis.plot(trials, by_hand[:, 0].mean(axis=0), color=COLOURS["black"], linestyle=":",
+                      marker="x", label="acquired and extinguished cue, hand-set weights")
         axis.set_title(title, fontsize="medium")
         axis.set(xlabel="orthogonal fillers before the test (trials)",
                  ylabel="response (outcome = 1)")
         axis.set_ylim(-0.05, 0.3) if responses.max() < 0.3 else axis.set_ylim(-0.2, None)
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2,
-                  frameon=False)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3,
+                  frameon=False, fontsize="small")
     return figure
 
 
@@ -157,7 +160,7 @@ def trained_rates(arrays, claims):
 def trained_gates(arrays, claims):
     """Write rate after many histories of a cue: two trained layers, and PH-attention by hand."""
     histories = [str(history) for history in arrays["histories"]]
-    figure, ((axis,),) = new_figure(width=7.2)
+    figure, ((axis,),) = new_figure(width=8.4)
     for key, colour, marker, label in (
             ("gates_1", "sky", "v", "DeltaNet, trained: gate of layer 1 (sees the token)"),
             ("gates_2", "blue", "o", "DeltaNet, trained: gate of layer 2 (sees layer 1's answer)"),

@@ -95,6 +95,22 @@ def test_ph_attention_gradients(bounds):
     assert largest_gradient_error(losses, arguments, gradients._asdict()) < 1e-7
 
 
+def test_associability_of_an_absent_feature_keeps_its_gradient():
+    """Outside the bounds too: only features that are presented are clipped."""
+    keys, values = np.array([[1.0, 0.0], [1.0, 1.0]]), np.ones((2, 1))
+    start = {"associability": np.array([0.5, 2.0])}
+
+    def outputs(associability):
+        return conditioning.ph_attention(keys, keys, values, beta=0.1, eta=0.1,
+                                         associability=associability)[0].sum()
+    gradients = conditioning.ph_attention_gradients(keys, keys, values, np.ones((2, 1)), beta=0.1,
+                                                    eta=0.1, **start)
+    expected = [(outputs(start["associability"] + move) - outputs(start["associability"] - move))
+                / 2e-5 for move in 1e-5 * np.eye(2)]
+    np.testing.assert_allclose(gradients.associability, expected, rtol=0, atol=1e-9)
+    assert expected[1] > 0.05
+
+
 def test_gradients_where_nothing_is_presented():
     """A zero key and a zero error: the subgradient 0, no NaN; constants have no gradient."""
     keys, values = np.zeros((3, 4)), np.zeros((3, 2))
@@ -133,6 +149,16 @@ def test_model_gradients(name, layers):
     assert set(gradients) == set(parameters)
     assert largest_gradient_error(losses, {key: value[0] for key, value in parameters.items()},
                                   {key: value[0] for key, value in gradients.items()}) < 1e-6
+
+
+def test_adam_by_hand():
+    """The first step has the size of the rate whatever the gradient's; the second by algebra."""
+    gradients = {"w": np.array([3.0, -0.01])}
+    first, moments = experiments.adam_step({"w": np.zeros(2)}, gradients, {}, 1, 0.1)
+    np.testing.assert_allclose(first["w"], [-0.1, 0.1], rtol=0, atol=1e-6)
+    second, _ = experiments.adam_step(first, {"w": np.zeros(2)}, moments, 2, 0.1)
+    step = 0.1 * (0.09 / (1 - 0.9**2)) / np.sqrt(0.000999 / (1 - 0.999**2))
+    np.testing.assert_allclose(second["w"], [-0.1 - step, 0.1 + step], rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["DeltaNet", "PH-attention"])
