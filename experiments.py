@@ -186,6 +186,14 @@ def blocking(*, seed=0, device="cpu", betas=(0.05, 0.1, 0.2, 0.3, 0.5), trials=2
 #
 # Axes: S seeds (models trained side by side), B sequences, T tokens, F = K + D + 1 features of a
 # token: cue (K), outcome (D), is-query (1). Every parameter has the seeds as its leading axis.
+#
+# A layer, with x = [cue, outcome, is-query] + position (in layer 2: + what layer 1 has written):
+#   q = x W_q / |x W_q|    k = x W_k / |x W_k|    v = x W_v    beta = sigmoid(x w + b)
+#   decay: 1, sigmoid(b) or sigmoid(x w + b);    o = the memory's answer (`attention` or
+#   `ph_attention` of conditioning.py), written or answered as o W_o
+# Keys of length 1 make the compound AB (a + b)/sqrt 2: an element of a compound gets at most 1/sqrt
+# 2 of the outcome where classical Rescorla-Wagner (a + b) gives it 1/2, complete blocking comes to
+# an index of 1/sqrt 2 instead of 1, and a compound learns at the rate of a single cue.
 
 
 class MemoryRule(NamedTuple):
@@ -201,6 +209,8 @@ TRAINED_RULES = {"linear attention": MemoryRule(False, "none"),
                  "DeltaNet": MemoryRule(True, "none"),
                  "Gated DeltaNet": MemoryRule(True, "token"),
                  "PH-attention": MemoryRule(True, "none", True)}
+CONTIGUITY = [name for name, rule in TRAINED_RULES.items() if not rule.error_correcting]
+CORRECTION = [name for name, rule in TRAINED_RULES.items() if rule.error_correcting]
 CUES, OUTCOMES, TOKENS = 16, 8, 32
 # Wide enough not to act on trained models: associability starts above 1 and falls to |error|.
 ASSOCIABILITY_BOUNDS = (0.0, 8.0)
@@ -231,7 +241,7 @@ def parameter_shapes(rule, *, layers=1, cues=CUES, outcomes=OUTCOMES, tokens=TOK
 
 
 def initial_parameters(rule, generators, *, dtype="float32", **sizes):
-    """Random parameters (S, ...), one generator a model; gates start at 1/2, decays at .9975."""
+    """Random parameters (S, ...), one generator a model; gates near 1/2, decays near .9975."""
     shapes = parameter_shapes(rule, **sizes)
     start = {"decay": 6.0, "eta": np.log(0.4)}
     models = [{name: start.get(name.partition("_")[0], 0.0) + np.zeros(shape)
@@ -489,6 +499,9 @@ def hand_set_parameters(rule, *, beta, gain=1.0, decay=1.0, eta=1.0, associabili
     return {name: value[None].astype(dtype) for name, value in values.items()}
 
 
+HAND_SET = ("beta", "decay", "eta", "associability", "gain")
+
+
 def hand_set_grid(rule):
     """Constants to try by hand; without error correction beta is part of the gain."""
     if rule.associability:
@@ -738,11 +751,6 @@ def trained(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, steps=500, 
               *competition_claims(arrays), *recovery_claims(arrays), *associability_claims(arrays)]
     note = f" (quick: {seeds} models, {steps} steps)" if quick else ""
     return Result(arrays, [row._replace(claim=row.claim + note) for row in claims])
-
-
-HAND_SET = ("beta", "decay", "eta", "associability", "gain")
-CONTIGUITY = [name for name, rule in TRAINED_RULES.items() if not rule.error_correcting]
-CORRECTION = [name for name, rule in TRAINED_RULES.items() if rule.error_correcting]
 
 
 def training_claims(arrays, *, loss_slack):
