@@ -113,7 +113,7 @@ def trained_indices(arrays, claims):
 def trained_recovery(arrays, claims):
     """Response after extinction against the number of orthogonal fillers, by rule."""
     trials = arrays["retention_trials"]
-    panels = [(rule, _rule_array(arrays, rule, "retention"),
+    panels = [(f"{rule}, trained", _rule_array(arrays, rule, "retention"),
                _rule_array(arrays, rule, "hand_set_retention")) for rule in TRAINED_STYLES]
     panels.append(("slow and fast features, by hand\n(a memory that recovers)",
                    arrays["slow_fast_retention"], None))
@@ -121,8 +121,8 @@ def trained_recovery(arrays, claims):
     for axis, (title, responses, by_hand) in zip(axes.flat, panels, strict=True):
         axis.axhline(0, color="0.8", linewidth=0.8)
         for cue, colour, line, marker, label in (
-                (0, "blue", "-", "o", "acquired and extinguished cue, trained model"),
-                (1, "orange", "--", "s", "cue never shown, trained model")):
+                (0, "blue", "-", "o", "acquired and extinguished cue"),
+                (1, "orange", "--", "s", "cue never shown")):
             axis.errorbar(trials, *_mean_and_half(responses[:, cue]), color=COLOURS[colour],
                           linestyle=line, marker=marker, label=label)
         if by_hand is not None:
