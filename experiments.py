@@ -558,7 +558,7 @@ def design_prompt(design, sets, *, plus=1.0):
     return join_tokens(cues, outcomes, np.broadcast_to(trials.test, cues.shape[:-1]))
 
 
-def test_responses(rule, parameters, design, sets, *, plus=1.0, outcome=0):
+def probe_responses(rule, parameters, design, sets, *, plus=1.0, outcome=0):
     """Answers (S, R) to the design's last token, along the first (0) or second (1) outcome."""
     xp, dtype = rules.array_module(parameters["positions"]), parameters["positions"].dtype
     tokens = xp.asarray(design_prompt(design, sets, plus=plus).astype(dtype))
@@ -588,7 +588,7 @@ FILLERS = "CDEFGHIJKLMNOP"
 
 def probe_indices(rule, parameters, sets):
     """(indices (S, probes), responses (S, probes, 3)): means over the cue sets of each model."""
-    responses = np.stack([[test_responses(rule, parameters, design, sets).mean(axis=-1)
+    responses = np.stack([[probe_responses(rule, parameters, design, sets).mean(axis=-1)
                            for design in designs] for designs in PROBES.values()])
     test, control, reference = np.moveaxis(responses, 1, 0)
     return ((control - test) / reference).T, np.moveaxis(responses, -1, 0)
@@ -596,7 +596,7 @@ def probe_indices(rule, parameters, sets):
 
 def rate_probes(rule, parameters, sets):
     """Strength (S, rate probes) that one trial with a second outcome leaves along it."""
-    return np.stack([test_responses(rule, parameters, design, sets, plus=plus, outcome=1)
+    return np.stack([probe_responses(rule, parameters, design, sets, plus=plus, outcome=1)
                      .mean(axis=-1) for design, plus in RATE_PROBES.values()], axis=-1)
 
 
@@ -606,7 +606,7 @@ def retention_design(fillers, tested):
     return "|".join(["4A+", "4A-", *waits, f"{tested}?"])
 
 
-def retention_responses(rule, parameters, sets, respond=test_responses):
+def retention_responses(rule, parameters, sets, respond=probe_responses):
     """Mean responses (S, 2, m) to A and to a cue never shown, after m fillers."""
     return np.stack([[respond(rule, parameters, retention_design(m, tested), sets).mean(axis=-1)
                       for m in RETENTION] for tested in "AB"]).transpose(2, 0, 1)
@@ -619,7 +619,7 @@ def recovery(responses):
 
 
 def slow_fast_responses(rule, parameters, design, sets, *, beta=0.6, decays=(1.0, 0.6)):
-    """`test_responses` of a memory that does recover: each cue twice, in features that decay slowly
+    """`probe_responses` of a memory that does recover: each cue twice, in features that decay slowly
     and fast and share one error. Slow excitation outlives fast inhibition. No rule or parameters.
     """
     tokens = design_prompt(design, sets)
@@ -635,13 +635,15 @@ def closed_form_indices(rule, beta, n=6):
     """Indices (probes) of Rescorla-Wagner or Hebb at rate beta for n trials a phase, orthogonal
     cues and compounds scaled to length 1; NaN where there is no closed form.
 
-    Conditioned inhibition is that at equilibrium (A+/AB- without end).
+    Conditioned inhibition is that at equilibrium (A+/AB- without end). A decay is left out: that
+    of contiguity cancels in all but overexpectation, that of Gated DeltaNet is close to 1.
     """
-    if rule.associability or rule.decay == "scalar":
+    if rule.associability:
         return np.full(len(PROBES), np.nan)
     alone = 1 - 1 / np.sqrt(2)
     if not rule.error_correcting:
-        return np.array([0, 0, -1 / np.sqrt(2), 0, 0, alone])
+        gained = -1 / np.sqrt(2) if rule.decay == "none" else np.nan
+        return np.array([0, 0, gained, 0, 0, alone])
     a, b = np.eye(2)
     compound = (a + b) / np.sqrt(2)
     single = conditioning.acquisition_strength(alpha=1, beta=beta, n=n)
