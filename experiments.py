@@ -273,7 +273,10 @@ ACTIVATIONS = {"queries": "unit", "keys": "unit", "values": "linear", "beta": "s
 
 
 def unit_length(vectors):
-    """(sqrt(|x|^2 + epsilon)): (..., 1), by which keys and queries are divided; 0 stays 0."""
+    """sqrt(|x|^2 + epsilon), (..., 1), by which keys and queries are divided.
+
+    A zero key stays zero, and its slope there is 1 / sqrt(epsilon), large but finite.
+    """
     xp = rules.array_module(vectors)
     return xp.sqrt(xp.sum(vectors**2, axis=-1, keepdims=True) + LENGTH_EPSILON)
 
@@ -619,8 +622,10 @@ def recovery(responses):
 
 
 def slow_fast_responses(rule, parameters, design, sets, *, beta=0.6, decays=(1.0, 0.6)):
-    """`probe_responses` of a memory that does recover: each cue twice, in features that decay slowly
-    and fast and share one error. Slow excitation outlives fast inhibition. No rule or parameters.
+    """`probe_responses` of a memory set by hand that does recover; rule and parameters are ignored.
+
+    Each cue twice, in features that decay slowly and fast and share one error: slow excitation
+    outlives fast inhibition.
     """
     tokens = design_prompt(design, sets)
     cues, outcomes = np.split(tokens[..., :-1], [sets.cues.shape[-1]], axis=-1)
