@@ -728,7 +728,7 @@ def trained_arrays(name, start, parameters, losses, test, cue_sets, xp):
     return {f"{slug(name)}_{key}": value for key, value in found.items()}
 
 
-@experiment(quick={"seeds": 3, "steps": 200, "ph_steps": 240, "once_steps": 120, "sets": 30,
+@experiment(quick={"seeds": 3, "steps": 200, "ph_steps": 240, "once_steps": 120, "sets": 80,
                    "test_sequences": 64, "quick": True})
 def trained(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, steps=500, ph_steps=1000,
             once_steps=300, rate=0.05, sets=200, test_sequences=512, quick=False):
