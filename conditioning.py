@@ -60,6 +60,7 @@ def attention(queries, keys, values, *, beta=1.0, decay=1.0, error_correcting=Fa
     if form == "chunkwise" and decay.shape[-1] == 1:
         return _chunkwise(queries, keys, values, beta, decay if fades else None, error_correcting,
                           state, chunk)
+    # "chunkwise" with one decay a feature: the plain form on one chunk after another
     T, arrays = keys.shape[-2], (queries, keys, values, beta * keys, decay)
     step = chunk if form == "chunkwise" else max(T, 1)
     one_chunk = _recurrent if form == "recurrent" else _parallel
@@ -233,7 +234,7 @@ def _chunkwise(queries, keys, values, beta, decay, error_correcting, state, chun
         if decay is not None:
             kept = _in_chunks(decay, start, stop, C)
             weights = xp.zeros(kept.shape[:-1] + (C,), dtype=keys.dtype) + identity
-            for t in range(1, C):
+            for t in range(1, C):  # `decay_between`, row by row: in less than half its time
                 weights[..., t, :t] = kept[..., t, :] * weights[..., t - 1, :t]
             g = xp.cumprod(kept, axis=-2)
             rows = rows * xp.concatenate([g, g], axis=-2)
