@@ -195,7 +195,7 @@ def frozen(test, *, beta, decay=1.0):
 
 # --------------------------------------------------------------- the chunkwise form, made fast
 
-SEGMENT = 16  # chunks whose matrices are made together: worth a call, yet few for the cache
+SEGMENT = 256  # tokens whose matrices are made together: worth a call, yet few for the cache
 
 
 def _chunkwise(queries, keys, values, beta, decay, error_correcting, state, chunk):
@@ -207,7 +207,7 @@ def _chunkwise(queries, keys, values, beta, decay, error_correcting, state, chun
         A = (K K^T * B) diag(beta),   A' = (Q K^T * B) diag(beta),   T = (I + stril A)^-1,
         E = T (V - g*K S),   O = g*Q S + A' E,   S_next = g_C S + (beta*B_C*K)^T E.
 
-    What does not wait for S is made for SEGMENT chunks at once: [K; Q] K^T in one product, T by
+    What does not wait for S is made for SEGMENT tokens at once: [K; Q] K^T in one product, T by
     `unit_lower_inverse`, and M = [diag(beta*B_C) T; A' T]. Then come, chunk after chunk,
 
         P = g*[K; Q] S,  Y = M (V - P_top),  O = P_bottom + Y_bottom,  S_next = g_C S + K^T Y_top.
@@ -223,9 +223,8 @@ def _chunkwise(queries, keys, values, beta, decay, error_correcting, state, chun
     queries, keys = xp.broadcast_to(queries, shape), xp.broadcast_to(keys, shape)
     state = xp.array(state, order="C")  # a copy, changed in place from here on
     outputs = xp.empty(state.shape[:-2] + (T, values.shape[-1]), dtype=keys.dtype)
-    whole = T - T % chunk
-    segments = [(start, min(start + SEGMENT * chunk, whole), chunk)
-                for start in range(0, whole, SEGMENT * chunk)]
+    whole, step = T - T % chunk, chunk * max(1, SEGMENT // chunk)
+    segments = [(start, min(start + step, whole), chunk) for start in range(0, whole, step)]
     for start, stop, C in segments + [(whole, T, T - whole)] * (whole < T):
         K, Q, V, W = (_in_chunks(a, start, stop, C) for a in (keys, queries, values, writes))
         rows, W_T = xp.concatenate([K, Q], axis=-2), xp.swapaxes(W, -1, -2)
