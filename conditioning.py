@@ -28,7 +28,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rules import AssociabilityState, array_module, common_arrays, per_feature
+from rules import (
+    AssociabilityState,
+    array_module,
+    batch_shape,
+    common_arrays,
+    limits,
+    per_feature,
+    per_trial,
+)
 
 # ---------------------------------------------------------------------------- attention, 3 forms
 
@@ -41,7 +49,8 @@ def attention(queries, keys, values, *, beta=1.0, decay=1.0, error_correcting=Fa
     beta and decay: numbers, or one value a token (one axis fewer than the keys), or one a token
     and feature (as many axes). form: "recurrent" (the loop over tokens), "parallel" (all tokens in
     one triangular solve, time and memory T^2), "chunkwise" (parallel within `chunk` tokens,
-    recurrent between chunks: linear in T). All three agree.
+    recurrent between chunks: linear in T). All three agree for finite numbers (the matrix forms
+    multiply later tokens by 0, so that a NaN or an infinity there reaches earlier outputs).
     Sources: Katharopoulos et al. 2020; Sun et al. 2023; Yang et al. 2023 (GLA); Schlag et al. 2021
     and Yang et al. 2024 (DeltaNet); Yang et al. 2025 (Gated DeltaNet: first the decay, then the
     error). Departure: no scale on the queries (many libraries hide K^-1/2).
@@ -49,17 +58,17 @@ def attention(queries, keys, values, *, beta=1.0, decay=1.0, error_correcting=Fa
     """
     if form not in ("recurrent", "parallel", "chunkwise"):
         raise ValueError(f"form must be recurrent, parallel or chunkwise, got {form!r}")
-    if isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1:
+    if isinstance(chunk, bool) or not hasattr(chunk, "__index__") or chunk < 1:
         raise ValueError(f"chunk must be a whole number of tokens, at least 1, got {chunk!r}")
     xp, queries, keys, values, state = _tokens(queries, keys, values, state)
     fades = not (isinstance(decay, int | float) and decay == 1)
-    beta, decay = per_feature("beta", beta, keys), _decay_array(decay, keys)
-    batch = np.broadcast_shapes(*(getattr(array, "shape", ())[:-2] for array in (
-        queries, keys, values, state, beta, decay)))
-    state = xp.broadcast_to(state, batch + state.shape[-2:])
+    beta, decay = per_trial("beta", beta, keys), _decay_array(decay, keys)
+    batch = batch_shape(queries=queries, keys=keys, values=values, state=state, beta=beta,
+                        decay=decay)
+    state = xp.array(xp.broadcast_to(state, batch + state.shape[-2:]), order="C")
     if form == "chunkwise" and decay.shape[-1] == 1:
         return _chunkwise(queries, keys, values, beta, decay if fades else None, error_correcting,
-                          state, chunk)
+                          state, int(chunk))
     # "chunkwise" with one decay a feature: the plain form on one chunk after another
     T, arrays = keys.shape[-2], (queries, keys, values, beta * keys, decay)
     step = chunk if form == "chunkwise" else max(T, 1)
@@ -94,7 +103,7 @@ def _tokens(queries, keys, values, state):
 def _decay_array(decay, keys):
     """decay as an array (..., T, 1) or (..., T, K)."""
     ones = array_module(keys).ones(keys.shape[-2:-1] + (1,), dtype=keys.dtype)
-    return per_feature("decay", decay, keys) * ones
+    return per_trial("decay", decay, keys) * ones
 
 
 def _recurrent(queries, keys, values, writes, decay, error_correcting, state):
@@ -172,25 +181,33 @@ def prediction_errors(cues, outcomes, *, beta, decay=1.0, state=None):
     (..., T, D). The predictions are outcomes - errors. beta 0 and decay 1 on test trials: `frozen`.
     """
     xp, cues, _, outcomes, state = _tokens(cues, cues, outcomes, state)
-    writes, decay = per_feature("beta", beta, cues) * cues, _decay_array(decay, cues)
+    beta, decay = per_trial("beta", beta, cues), _decay_array(decay, cues)
+    batch = batch_shape(cues=cues, outcomes=outcomes, state=state, beta=beta, decay=decay)
     targets = outcomes - (xp.cumprod(decay, axis=-2) * cues) @ state
-    strict = xp.tril(_scores(cues, writes, decay_between(decay)), -1)
-    batch = np.broadcast_shapes(strict.shape[:-2], targets.shape[:-2])
+    strict = xp.tril(_scores(cues, beta * cues, decay_between(decay)), -1)
     return unit_lower_solve(strict, xp.broadcast_to(targets, batch + targets.shape[-2:]))
 
 
-def frozen(test, *, beta, decay=1.0):
-    """{"beta", "decay"} for attention in which the test trials (..., T) change nothing.
+def frozen(test, **rates):
+    """The rates of an attention layer in which the test trials (..., T) change nothing.
 
-    A token with beta 0 and decay 1 is only read: its output is the response to a test stimulus.
-    Both come back with the axes of `test`, or one more where one value a feature was given.
+    A token with beta 0, eta 0 and decay 1 is only read: its output is the response to a test
+    stimulus. rates: any of beta, eta, decay, as numbers, one value a trial (as many axes as test)
+    or one a trial and feature (one more); the same names come back as arrays. `test` has all the
+    batch axes of the keys. TypeError for another name, ValueError for another number of axes.
     """
-    xp = array_module(test)
-
-    def hold(value, at_test):
-        per_cue = getattr(value, "ndim", 0) == test.ndim + 1
-        return xp.where(test[..., None] if per_cue else test, at_test, value)
-    return {"beta": hold(beta, 0.0), "decay": hold(decay, 1.0)}
+    xp = array_module(test, *rates.values())
+    test, held = xp.asarray(test), {}
+    for name, rate in rates.items():
+        rate = xp.asarray(rate)
+        if name not in ("beta", "eta", "decay"):
+            raise TypeError(f"frozen takes beta, eta and decay, got {name}")
+        if rate.ndim and rate.ndim - test.ndim not in (0, 1):
+            raise ValueError(f"{name} must be a number or have {test.ndim} or {test.ndim + 1} axes "
+                             f"for test of shape {test.shape}, got shape {rate.shape}")
+        mask = test[..., None] if rate.ndim > test.ndim else test
+        held[name] = xp.where(mask, 1.0 if name == "decay" else 0.0, rate)
+    return held
 
 
 # --------------------------------------------------------------- the chunkwise form, made fast
@@ -213,15 +230,15 @@ def _chunkwise(queries, keys, values, beta, decay, error_correcting, state, chun
         P = g*[K; Q] S,  Y = M (V - P_top),  O = P_bottom + Y_bottom,  S_next = g_C S + K^T Y_top.
 
     Without error correction T = I, and P_top is left out. One beta a feature moves into the keys of
-    the writes. decay (..., T, 1), or None where nothing decays. Tokens left over at the end are a
-    chunk of their own. Time and memory are linear in T.
+    the writes. decay (..., T, 1), or None where nothing decays; state (..., K, D) is the caller's
+    copy and changed in place. Tokens left over at the end are a chunk of their own. Time and memory
+    are linear in T.
     """
     xp, T, writes = array_module(keys), keys.shape[-2], keys
-    if not isinstance(beta, float) and beta.shape[-1] > 1:
-        writes, beta = beta * keys, 1.0
+    if beta.shape[-1] > 1:
+        writes, beta = beta * keys, xp.ones((1, 1), dtype=keys.dtype)
     shape = np.broadcast_shapes(queries.shape, keys.shape)
     queries, keys = xp.broadcast_to(queries, shape), xp.broadcast_to(keys, shape)
-    state = xp.array(state, order="C")  # a copy, changed in place from here on
     outputs = xp.empty(state.shape[:-2] + (T, values.shape[-1]), dtype=keys.dtype)
     whole, step = T - T % chunk, chunk * max(1, SEGMENT // chunk)
     segments = [(start, min(start + step, whole), chunk) for start in range(0, whole, step)]
@@ -237,7 +254,7 @@ def _chunkwise(queries, keys, values, beta, decay, error_correcting, state, chun
                 weights[..., t, :t] = kept[..., t, :] * weights[..., t - 1, :t]
             g = xp.cumprod(kept, axis=-2)
             rows = rows * xp.concatenate([g, g], axis=-2)
-        weights = weights * (beta if isinstance(beta, float) else
+        weights = weights * (beta[..., None, :, :] if beta.shape[-2] == 1 else
                              xp.swapaxes(_in_chunks(beta, start, stop, C), -1, -2))
         A, A_read = scores[..., :C, :] * weights, scores[..., C:, :] * weights
         solved = unit_lower_inverse(A) if error_correcting else xp.zeros_like(A) + identity
@@ -314,30 +331,37 @@ def ph_attention(queries, keys, values, *, beta, eta, associability=1.0, bounds=
     if form not in ("recurrent", "parallel"):
         raise ValueError(f"form must be recurrent or parallel, got {form!r}")
     run = _ph_recurrent if form == "recurrent" else _ph_rows
-    return run(*_ph_tokens(queries, keys, values, beta, eta, associability, state), bounds)
+    return run(*_ph_tokens(queries, keys, values, beta, eta, associability, state), limits(bounds))
 
 
 def _ph_tokens(queries, keys, values, beta, eta, associability, state):
     """queries, keys, values, beta, eta, memory, associability, all with the whole batch shape."""
+    if state is not None and not isinstance(state, AssociabilityState):
+        raise TypeError(f"state must be an AssociabilityState, got {type(state).__name__}")
     memory = None if state is None else state.memory
     xp, queries, keys, values, memory = _tokens(queries, keys, values, memory)
     alpha = associability if state is None else state.associability
-    ones = xp.ones(keys.shape[-2:-1] + (1,), dtype=keys.dtype)
-    beta, eta = (per_feature(name, rate, keys) * ones
-                 for name, rate in (("beta", beta), ("eta", eta)))
     alpha = xp.asarray(alpha, dtype=keys.dtype)
-    batch = np.broadcast_shapes(*(a.shape[:-2] for a in (queries, keys, values, memory, beta, eta)),
-                                alpha.shape[:-1])
-    return *(xp.broadcast_to(a, batch + a.shape[-2:])
-             for a in (queries, keys, values, beta, eta, memory)), \
-        xp.broadcast_to(alpha, batch + keys.shape[-1:])
+    alpha = alpha if alpha.ndim else alpha.reshape((1,))
+    if alpha.shape[-1] not in (1, keys.shape[-1]):
+        raise ValueError(f"associability must be a number or an array (..., K) for keys of shape "
+                         f"{keys.shape}, got shape {alpha.shape}")
+    beta, eta = (per_trial(name, rate, keys) for name, rate in (("beta", beta), ("eta", eta)))
+    batch = batch_shape(queries=queries, keys=keys, values=values, state=memory, beta=beta, eta=eta,
+                        associability=alpha[..., None])
+    queries, keys, values, beta, eta = (
+        xp.broadcast_to(a, batch + (keys.shape[-2], a.shape[-1]))
+        for a in (queries, keys, values, beta, eta))
+    memory = xp.array(xp.broadcast_to(memory, batch + memory.shape[-2:]))
+    alpha = xp.array(xp.broadcast_to(alpha, batch + keys.shape[-1:]))
+    return queries, keys, values, beta, eta, memory, alpha
 
 
 def _next_associability(alpha, key, eta, error, bounds):
-    xp = array_module(key)
-    size = xp.linalg.norm(error, axis=-1)[..., None]
-    moved = (1 - eta * key**2) * alpha + eta * key**2 * size
-    return xp.where(key == 0, alpha, xp.minimum(xp.maximum(moved, bounds[0]), bounds[1]))
+    """(1 - eta k^2) alpha + eta k^2 |E| within the bounds, where eta k^2 is not 0."""
+    xp, speed = array_module(key), eta * key**2
+    moved = (1 - speed) * alpha + speed * xp.linalg.norm(error, axis=-1)[..., None]
+    return xp.where(speed == 0, alpha, xp.minimum(xp.maximum(moved, bounds[0]), bounds[1]))
 
 
 def _ph_recurrent(queries, keys, values, beta, eta, memory, alpha, bounds):
@@ -389,8 +413,9 @@ def mesa_attention(queries, keys, values, *, ridge):
     and 2025), ridge = noise / prior > 0. Departures: solved exactly, no gates. Causal; time K^3 T.
     """
     xp, queries, keys, values, _ = _tokens(queries, keys, values, None)
-    batch = np.broadcast_shapes(queries.shape, keys.shape)
+    batch = batch_shape(queries=queries, keys=keys, values=values) + keys.shape[-2:]
     queries, keys = xp.broadcast_to(queries, batch), xp.broadcast_to(keys, batch)
+    ridge = xp.asarray(ridge, dtype=keys.dtype)
     seen = xp.cumsum(keys[..., :, None] * keys[..., None, :], axis=-3)
     seen = seen + ridge * xp.eye(keys.shape[-1], dtype=keys.dtype)
     read = xp.linalg.solve(seen, queries[..., None])[..., 0]
@@ -404,7 +429,10 @@ def softmax_attention(queries, keys, values, *, scale):
     K^-1/2; Nadaraya 1964): outputs (..., T, D). Time and memory T^2.
     """
     xp, queries, keys, values, _ = _tokens(queries, keys, values, None)
-    scores = scale * (queries @ xp.swapaxes(keys, -1, -2))
+    batch_shape(queries=queries, keys=keys, values=values)
+    if keys.shape[-2] == 0:
+        return queries @ xp.swapaxes(keys, -1, -2) @ values
+    scores = xp.asarray(scale, dtype=keys.dtype) * (queries @ xp.swapaxes(keys, -1, -2))
     token = xp.arange(keys.shape[-2])
     scores = xp.where(token[:, None] >= token, scores, -xp.inf)
     weights = xp.exp(scores - xp.max(scores, axis=-1, keepdims=True))
@@ -425,18 +453,23 @@ def conditioning_circuit(queries, keys, values, *, cue_activation=None, outcome_
     f = cue_activation or (lambda cue: cue)
     g, h = outcome_activation or (lambda outcome: outcome), test_activation or f
     cs, us, test = f(keys), g(values), h(queries)
-    association, responses = 0, xp.empty(us.shape, dtype=us.dtype)
+    batch = batch_shape(queries=test, keys=cs, values=us)
+    association, responses = 0, [xp.zeros(batch + (0, us.shape[-1]), dtype=values.dtype)]
     for t in range(keys.shape[-2]):
         association = association + cs[..., t, :, None] * us[..., t, None, :]
-        responses[..., t, :] = xp.sum(test[..., t, :, None] * association, axis=-2)
-    return responses
+        responses.append(xp.sum(test[..., t, :, None] * association, axis=-2)[..., None, :])
+    return xp.concatenate(responses, axis=-2)
 
 
 # -------------------------------------------------------------------------------------- designs
 
 
 class TrialType(NamedTuple):
-    """`count` trials of the compound `cues` ("": an empty trial); outcome "+", "++", "-" or "?"."""
+    """`count` trials of the compound `cues` ("": an empty trial); outcome "+", "++", "-" or "?".
+
+    ">" in the cues separates the steps of a serial compound, "_" is an empty step (see
+    `time_steps`).
+    """
 
     count: int
     cues: str
@@ -462,9 +495,12 @@ class TrialArrays(NamedTuple):
     test: np.ndarray
 
 
-_TRIAL = re.compile(r"\s*(?P<count>\d*)\s*(?:(?P<empty>_)|(?P<cues>[A-Z](?:\s*[A-Z])*)\s*"
+MOST_TRIALS = 10**6  # of one type in a phase: more is a slip of the finger
+_COMPOUND = r"[A-Z](?:\s*[A-Z])*"
+_TRIAL = re.compile(r"\s*(?P<count>\d{0,9})\s*(?:(?P<empty>_)|"
+                    rf"(?P<cues>{_COMPOUND}(?:\s*>\s*(?:_|{_COMPOUND}))*)\s*"
                     r"(?P<outcome>\+\+|[+\-\u2212?])\s*(?:(?P<percent>\d+)\s*%)?)\s*")
-_TRIAL_START = re.compile(r"\s*\d*\s*(?:[A-Z]\s*)*")
+_TRIAL_START = re.compile(rf"\s*\d*\s*(?:{_COMPOUND}(?:\s*>\s*(?:_|{_COMPOUND}))*\s*>?)?\s*")
 
 
 def parse_design(text):
@@ -473,8 +509,11 @@ def parse_design(text):
     "|" separates phases, "/" the trial types that a phase mixes; a number repeats a trial; capital
     letters are cues, several are a compound; "+" the outcome occurs ("++" the larger one), "-" it
     is omitted, "?" a test without learning; "20_" 20 empty trials; "20A+50%" reinforces half of
-    the 20, the rest are omissions. ValueError shows the place of anything else.
+    the 20, the rest are omissions; "B>A-" is a serial compound, B and then A, "A>_>_+" A and an
+    empty gap before the outcome. ValueError shows the place of anything else.
     """
+    if not isinstance(text, str):
+        raise TypeError(f"a design must be a text, got {type(text).__name__}")
     phases, place = [], 0
     for phase in text.split("|"):
         trials, end = [], place + len(phase)
@@ -491,7 +530,8 @@ def parse_design(text):
             place = match.end() + 1
         phases.append(tuple(trials))
         place = end + 1
-    names = sorted({cue for phase in phases for trial in phase for cue in trial.cues})
+    names = sorted({cue for phase in phases for trial in phase for cue in trial.cues
+                    if cue.isalpha()})
     return Design(text, tuple(names), tuple(phases))
 
 
@@ -506,11 +546,13 @@ def _trial_types(match, text):
     cues = re.sub(r"\s", "", match["cues"] or "")
     outcome = (match["outcome"] or "-").replace("\u2212", "-")
     reinforced = count * int(match["percent"] or 100)
-    if count < 1:
-        raise _design_error(text, match.start(), "a trial must occur at least once")
-    if len(set(cues)) < len(cues):
+    if not 1 <= count <= MOST_TRIALS:
+        raise _design_error(text, match.start(), f"a trial must occur 1 to {MOST_TRIALS} times")
+    if any(len(set(step)) < len(step) for step in cues.split(">")):
         raise _design_error(text, match.start("cues"), "a cue occurs once in a compound")
-    if reinforced % 100 or reinforced > 100 * count or (match["percent"] and "+" not in outcome):
+    if match["percent"] and "+" not in outcome:
+        raise _design_error(text, match.start("percent"), "a percentage goes with + or ++ only")
+    if reinforced % 100 or reinforced > 100 * count:
         raise _design_error(text, match.start("percent"),
                             "a percentage must make a whole number of reinforced trials")
     split = (TrialType(reinforced // 100, cues, outcome),
@@ -526,10 +568,11 @@ def trial_sequence(design, *, rng=None):
     """
     sequence = []
     for phase in design.phases:
-        places = [((i + 0.5) / trial.count, kind, trial._replace(count=1))
-                  for kind, trial in enumerate(phase) for i in range(trial.count)]
+        places = sorted(((i + 0.5) / trial.count, kind)
+                        for kind, trial in enumerate(phase) for i in range(trial.count))
         order = np.arange(len(places)) if rng is None else rng.permutation(len(places))
-        sequence.append([sorted(places)[i][-1] for i in order])
+        single = [trial._replace(count=1) for trial in phase]
+        sequence.append([single[places[i][1]] for i in order])
     return sequence
 
 
@@ -539,13 +582,17 @@ def cue_features(cues, *, saliences=None, similarity=None):
     saliences {"A": 0.5} (default 1 each), similarity {"AB": 0.3} (default 0: one-hot rows).
     ValueError for unknown cues, saliences that are not positive, cosines that no vectors have.
     """
-    saliences, similarity = saliences or {}, similarity or {}
-    unknown = sorted(set("".join([*saliences, *similarity])) - set(cues))
-    if unknown or any(len(set(pair)) != 2 for pair in similarity):
-        raise ValueError(f"saliences and similarity must name the design's cues {''.join(cues)} "
-                         f"(similarity: two of them), got {[*saliences, *similarity]}")
-    if any(not salience > 0 for salience in saliences.values()):
-        raise ValueError(f"saliences must be above 0, got {saliences}")
+    saliences, similarity = dict(saliences or {}), dict(similarity or {})
+    pairs = [frozenset(pair) for pair in similarity]
+    if set(saliences) - set(cues) or len(set(pairs)) < len(pairs) or not all(
+            len(name) == len(pair) == 2 and pair <= set(cues)
+            for name, pair in zip(similarity, pairs, strict=True)):
+        raise ValueError(f"saliences must name cues of {''.join(cues)} and similarity pairs of "
+                         f"them, each once, got {[*saliences, *similarity]}")
+    if not all(0 < salience < np.inf for salience in saliences.values()):
+        raise ValueError(f"saliences must be finite and above 0, got {saliences}")
+    if not all(-1 < cosine < 1 for cosine in similarity.values()):
+        raise ValueError(f"similarity must be cosines between -1 and 1, got {similarity}")
     cosines, place = np.eye(len(cues)), {cue: i for i, cue in enumerate(cues)}
     for (first, second), cosine in similarity.items():
         cosines[place[first], place[second]] = cosines[place[second], place[first]] = cosine
@@ -558,7 +605,7 @@ def cue_features(cues, *, saliences=None, similarity=None):
 
 
 def design_arrays(design, *, cues=None, us=(1.0, 2.0), saliences=None, similarity=None,
-                  compound="sum", order="alternate", orders=1, seed=0):
+                  compound="sum", order="alternate", orders=1, seed=0, steps=0):
     """TrialArrays of a design (a text or a `Design`).
 
     cues: the names in the order of their features (None: the design's own, sorted), so that two
@@ -567,26 +614,70 @@ def design_arrays(design, *, cues=None, us=(1.0, 2.0), saliences=None, similarit
     by an attention layer with normalised keys, which takes the salience off a single cue.
     order: "alternate": arrays (T, .); "random": `orders` seeded orders, (orders, T, .); "mirrored":
     each random order and its mirror, in which "+" and "-" change places in the mixed phases,
-    (orders, 2, T, .): for designs that mirroring leaves the same, such as A+/A-.
+    (orders, 2, T, .): for designs that mirroring leaves the same up to the names of cues, such as
+    A+/A- or AX+/BX-; "reversed": each random order and the same order backwards within each phase,
+    (orders, 2, T, .).
+    steps: 0, a trial is one row (the cues of a serial compound together, as for a rule without
+    time); or the number of rows that a trial takes, see `time_steps`.
     ValueError for any other choice, or for a design that has no mirror.
     """
-    design = parse_design(design) if isinstance(design, str) else design
+    design = design if isinstance(design, Design) else parse_design(design)
     names = design.cues if cues is None else tuple(cues)
-    if order not in ("alternate", "random", "mirrored") or compound not in ("sum", "normalised"):
-        raise ValueError(f"order must be alternate, random or mirrored and compound sum or "
-                         f"normalised, got {order!r} and {compound!r}")
-    if set(design.cues) - set(names):
-        raise ValueError(f"cues {names} must contain the design's cues {design.cues}")
+    if order not in ORDERS or compound not in ("sum", "normalised"):
+        raise ValueError(f"order must be {', '.join(ORDERS)} and compound sum or normalised, got "
+                         f"{order!r} and {compound!r}")
+    if set(design.cues) - set(names) or len(set(names)) < len(names):
+        raise ValueError(f"cues must be distinct and contain the design's cues {design.cues}, got "
+                         f"{names}")
+    if np.shape(us) != (2,) or not np.all(np.isfinite(us)):
+        raise ValueError(f"us must be two numbers, the sizes of + and ++, got {us!r}")
+    if min(orders - 1, seed, steps) < 0:
+        raise ValueError(f"orders must be at least 1, seed and steps at least 0, got {orders}, "
+                         f"{seed} and {steps}")
     rows = cue_features(names, saliences=saliences, similarity=similarity)
+    stacked = _stacked([[_sequence_arrays(version, names, rows, us, compound, steps)
+                         for version in versions]
+                        for versions in _orders(design, order, orders, seed)])
+    pick = {"alternate": np.s_[0, 0], "random": np.s_[:, 0]}.get(order, np.s_[:, :])
+    return TrialArrays(*(field[pick] for field in stacked))
+
+
+ORDERS = ("alternate", "random", "mirrored", "reversed")
+
+
+def _orders(design, order, orders, seed):
+    """The design's sequences, a list of orders; an order is a list of one version, or of a pair."""
     if order == "alternate":
-        return _sequence_arrays(trial_sequence(design), names, rows, us, compound)
+        return [[trial_sequence(design)]]
     drawn = [trial_sequence(design, rng=np.random.default_rng([seed, i])) for i in range(orders)]
-    arrays = [[_sequence_arrays(version, names, rows, us, compound)
-               for version in ([sequence] if order == "random" else [sequence, _mirror(sequence)])]
-              for sequence in drawn]
-    stacked = [np.array([[getattr(version, field) for version in versions] for versions in arrays])
-               for field in TrialArrays._fields]
-    return TrialArrays(*(field[:, 0] if order == "random" else field for field in stacked))
+    partner = {"random": lambda sequence: [], "mirrored": lambda sequence: [_mirror(sequence)],
+               "reversed": lambda sequence: [[phase[::-1] for phase in sequence]]}[order]
+    return [[sequence, *partner(sequence)] for sequence in drawn]
+
+
+def _stacked(nested):
+    """TrialArrays with leading axes from equally long nested lists of TrialArrays."""
+    if isinstance(nested, TrialArrays):
+        return nested
+    return TrialArrays(*map(np.stack, zip(*map(_stacked, nested), strict=True)))
+
+
+def time_steps(trial, steps):
+    """The trial as `steps` time steps: its cues in turn, then the outcome with no cue, then empty
+    steps. For `rules.temporal_difference`. ValueError if the trial does not fit.
+    """
+    quiet = "?" if trial.outcome == "?" else "-"
+    shown = [TrialType(1, cues, quiet) for cues in trial.cues.replace("_", "").split(">")]
+    if steps <= len(shown):
+        raise ValueError(f"steps must be at least {len(shown) + 1} for a trial {trial}, got "
+                         f"{steps}")
+    rest = [TrialType(1, "", quiet)] * (steps - len(shown) - 1)
+    return [*shown, TrialType(1, "", trial.outcome), *rest]
+
+
+def trial_trace(trace, T, steps):
+    """trace (..., T) for T time steps of trials of `steps` (...) each: 0 on a trial's last step."""
+    return np.where(np.arange(T)[::-1] % np.asarray(steps)[..., None] == 0, 0.0, trace)
 
 
 def _mirror(sequence):
@@ -594,25 +685,31 @@ def _mirror(sequence):
     mirrored = []
     for phase in sequence:
         kinds = [trial.outcome for trial in phase if trial.cues]
-        if len(set(phase)) > 1 and (kinds.count("+") != kinds.count("-") or set(kinds) - {*"+-"}):
+        mixed = len(set(phase)) > 1 and len(set(kinds)) > 1
+        if mixed and (kinds.count("+") != kinds.count("-") or set(kinds) - {*"+-"}):
             raise ValueError("a mixed phase has a mirror only with as many + as - trials and no "
                              "other outcome")
-        swap = {"+": "-", "-": "+"} if len(set(phase)) > 1 else {}
+        swap = {"+": "-", "-": "+"} if mixed else {}
         mirrored.append([trial._replace(outcome=swap.get(trial.outcome, trial.outcome))
                          if trial.cues else trial for trial in phase])
     return mirrored
 
 
-def _sequence_arrays(sequence, names, rows, us, compound):
+def _sequence_arrays(sequence, names, rows, us, compound, steps):
     trials = list(itertools.chain(*sequence))
-    present = np.array([[name in trial.cues for name in names] for trial in trials], dtype=float)
-    cues = present.reshape(len(trials), len(names)) @ rows
+    kinds = {trial: place for place, trial in enumerate(dict.fromkeys(trials))}
+    shown = [step for trial in kinds for step in (time_steps(trial, steps) if steps else [trial])]
+    present = np.array([[name in step.cues for name in names] for step in shown], dtype=float)
+    cues = present.reshape(len(shown), len(names)) @ rows
     if compound == "normalised":
         length = np.sqrt(np.sum(cues**2, axis=-1, keepdims=True))
         cues = cues / np.where(length > 0, length, 1)
     size = {"+": us[0], "++": us[1], "-": 0.0, "?": 0.0}
-    outcomes = np.array([[size[trial.outcome]] for trial in trials], dtype=float)
-    return TrialArrays(cues, outcomes, np.array([trial.outcome == "?" for trial in trials]))
+    outcomes = np.array([[size[step.outcome]] for step in shown], dtype=float)
+    test = np.array([step.outcome == "?" for step in shown])
+    places = np.array([kinds[trial] for trial in trials], dtype=int)[:, None] * max(steps, 1)
+    places = (places + np.arange(max(steps, 1))).ravel()
+    return TrialArrays(cues[places], outcomes[places], test[places])
 
 
 # --------------------------------------------------------------------------------- closed forms
@@ -623,12 +720,12 @@ def _sequence_arrays(sequence, names, rows, us, compound):
 
 def acquisition_strength(*, alpha, beta, n, lam=1.0):
     """lam [1 - (1 - alpha beta)^n] (Bush & Mosteller 1951; Rescorla & Wagner 1972, one cue)."""
-    return lam * (1 - (1 - alpha * beta) ** np.asarray(n))
+    return np.asarray(lam) * (1 - (1 - np.multiply(alpha, beta)) ** np.asarray(n))
 
 
 def extinction_strength(*, V_0, alpha, beta, n):
     """V_0 (1 - alpha beta)^n: strength V_0 after n omissions."""
-    return V_0 * (1 - alpha * beta) ** np.asarray(n)
+    return np.asarray(V_0) * (1 - np.multiply(alpha, beta)) ** np.asarray(n)
 
 
 def compound_strength(*, alphas, beta, n, V_0=0.0, lam=1.0):
@@ -636,11 +733,13 @@ def compound_strength(*, alphas, beta, n, V_0=0.0, lam=1.0):
 
     V_i + alpha_i / sum alpha (lam - sum V) [1 - (1 - sum alpha beta)^n]: overshadowing from V_0 =
     0, blocking where one cue is trained, overexpectation where sum V > lam (the loss is shared in
-    proportion to the saliences). alphas (K,); n (...); sum alpha beta in (0, 2).
+    proportion to the saliences). alphas, V_0 (..., K); beta, n, lam (...); sum alpha beta in
+    (0, 2).
     """
-    alphas, n = np.asarray(alphas, dtype=float), np.asarray(n)[..., None]
-    total, V_0 = np.sum(alphas), V_0 + np.zeros(alphas.shape)
-    return V_0 + alphas / total * (lam - np.sum(V_0)) * (1 - (1 - total * beta) ** n)
+    alphas, V_0 = np.broadcast_arrays(np.asarray(alphas, dtype=float), V_0)
+    beta, n, lam = (np.asarray(value)[..., None] for value in (beta, n, lam))
+    total, gap = np.sum(alphas, axis=-1, keepdims=True), lam - np.sum(V_0, axis=-1, keepdims=True)
+    return V_0 + alphas / total * gap * (1 - (1 - total * beta) ** n)
 
 
 def blocking_strength(*, a, c, x, beta, m, n, lam=1.0):
@@ -664,12 +763,13 @@ def equilibrium_strength(cues, outcomes):
     (delta P with a context cue), conditioned inhibition. Where it is singular, the solution of
     least norm, which is where learning from 0 ends.
     """
+    cues, outcomes = np.asarray(cues), np.asarray(outcomes)
     return np.linalg.pinv(cues.T @ cues) @ (cues.T @ outcomes)
 
 
 def contingency_strength(*, p_cue, p_no_cue, lam=1.0):
     """lam (P(US | cue) - P(US | no cue)), delta P: asymptote beside a context (Rescorla 1968)."""
-    return lam * (p_cue - p_no_cue)
+    return lam * np.subtract(p_cue, p_no_cue)
 
 
 def retained_response(response, decay):
@@ -678,15 +778,179 @@ def retained_response(response, decay):
     With a scalar decay in [0, 1] (..., T) and a scalar rate it cannot grow: no spontaneous
     recovery. A rate or a decay per feature is not covered.
     """
-    return response * np.prod(decay, axis=-1)
+    return np.asarray(response) * np.prod(decay, axis=-1)
 
 
 def minibatch_blocking(*, beta, m, batch_size):
     """Blocked / control at the error frozen for B trials, rate beta / B: (1 - beta)^(m / B).
 
-    m trials of A+ (m a multiple of B) before AX+; B = 1 is Rescorla-Wagner, B = m and more Hebb.
+    m trials of A+ before AX+, m a multiple of B (else a mini-batch mixes the phases, and the
+    formula does not hold; one that holds all trials is Hebb, without blocking). B = 1 is
+    Rescorla-Wagner.
     """
     return (1 - beta) ** (m / batch_size)
+
+
+# ---------------------------------------- capacity, heads, depth, drift, unlearning: closed forms
+#
+# n random unit pairs (keys and values uniform on the sphere), d = K = D features. Under Hebb the
+# response to key i is v_i + sum_{j != i} c_j v_j with c_j = k_i.k_j: v_i plus interference, an
+# isotropic vector, of which the length r and the cosine z with v_i say all that matters.
+
+
+def sphere_component(d, nodes):
+    """(t, weights): quadrature over one component of a random unit vector in d >= 2 dimensions.
+
+    Density ~ (1 - t^2)^((d-3)/2), as midpoints in the angle, at most 10 standard deviations out;
+    t (nodes,) falls from its largest value.
+    """
+    reach = min(np.pi / 2, 10 / np.sqrt(d))
+    angle = np.pi / 2 + reach * ((np.arange(nodes) + 0.5) * 2 / nodes - 1)
+    weights = np.exp((d - 2) * np.log(np.sin(angle)))
+    return np.cos(angle), weights / np.sum(weights)
+
+
+def interference_length(m, d, nodes):
+    """(r, weights): quadrature over |sum_j c_j v_j|, j = 1..m, c_j a component, v_j unit vectors.
+
+    r^2 is taken as gamma with the true mean m/d and the true variance; exact for m = 0 and 1.
+    """
+    if m == 0:
+        return np.zeros(1), np.ones(1)
+    if m == 1:
+        t, weights = sphere_component(d, nodes)
+        return np.abs(t), weights
+    variance = 2 * m * (d - 1) / (d**2 * (d + 2)) + 2 * m * (m - 1) / d**3
+    scale = variance * d / m
+    centre, spread = np.sqrt(m / d), np.sqrt(scale / 2)
+    low, high = max(0.0, centre - 7 * spread), centre + 7 * spread
+    r = low + (high - low) * (np.arange(nodes) + 0.5) / nodes
+    logarithm = (2 * m / d / scale - 1) * np.log(r) - r**2 / scale
+    weights = np.exp(logarithm - np.max(logarithm))
+    return r, weights / np.sum(weights)
+
+
+def faithful_probability(n, d, *, tau, nodes=400):
+    """P(cosine of response and v_i >= tau) in a Hebbian store of n pairs; n an array, n >= 2.
+
+    The response v + r u has an angle below arccos(tau) unless z lies between the roots of
+    z = [-(1 - tau^2) +- tau sqrt(r^2 - (1 - tau^2))] / r; where r > 1, only above the upper one.
+    """
+    t, weights = sphere_component(d, 4 * nodes)
+    above = np.cumsum(weights) - weights / 2
+    probability = []
+    for m in np.atleast_1d(n) - 1:
+        r, share = interference_length(m, d, nodes)
+        r = np.maximum(r, 1e-9)
+        root = tau * np.sqrt(np.maximum(r**2 - (1 - tau**2), 0))
+        upper, lower = ((side * root - (1 - tau**2)) / r for side in (1, -1))
+        success = np.interp(-upper, -t, above) + (r < 1) * (1 - np.interp(-lower, -t, above))
+        probability.append(np.sum(share * np.where(r**2 > 1 - tau**2, success, 1)))
+    return np.reshape(probability, np.shape(n))
+
+
+def identification_probability(n, d, *, nodes=40):
+    """P(v_i is the nearest of the n stored values to the response), Hebbian; n an array, n >= 2.
+
+    Item i beats item l iff (1 - c) + r z > r sqrt(1 - z^2) u, u = y sqrt((1 + x) / (1 - x)), with
+    c = k_i.k_l, x = v_i.v_l, y a component in d - 1 dimensions and r the length of the other n - 2
+    pairs' interference; P = E over r, z of P(win)^(n-1). The competitors count as independent.
+    """
+    y, y_weights = sphere_component(d - 1, 100 * nodes)
+    x, x_weights = sphere_component(d, nodes)
+    c, c_weights = sphere_component(d, nodes // 2)
+    angle = np.linspace(-1, 1, 50 * nodes) * min(np.pi / 2 - 1e-9, 12 / np.sqrt(d))
+    y_limit = np.tan(angle)[:, None] * np.sqrt((1 - x) / (1 + x))
+    above = np.cumsum(y_weights) - y_weights / 2
+    lost = np.interp(-y_limit, -y, above, left=0, right=1) @ x_weights
+    z, z_weights = sphere_component(d, nodes)
+    probability = []
+    for n_now in np.atleast_1d(n):
+        r, r_weights = interference_length(n_now - 2, d, nodes)
+        along, across = 1 + r[:, None] * z, r[:, None] * np.sqrt(1 - z**2)
+        limit = np.arctan2(along[..., None] - c, across[..., None])
+        loss = np.minimum(np.interp(limit, angle, lost, left=1, right=0) @ c_weights, 1 - 1e-12)
+        probability.append(r_weights @ np.exp((n_now - 1) * np.log1p(-loss)) @ z_weights)
+    return np.reshape(probability, np.shape(n))
+
+
+def converged_delta_error(n, d):
+    """Mean squared error max(0, 1 - d/n) of n random unit values in a converged delta store.
+
+    The store projects on the d directions that it has: responses are P V, P of rank min(n, d).
+    """
+    return np.maximum(0, 1 - d / np.asarray(n))
+
+
+def averaged_head_error(n, H, d_h, M=np.inf):
+    """Mean squared error (n - 1) [1 / (H d_h) + (1 - 1/H) / M] of H averaged heads, n unit pairs.
+
+    Each head stores all pairs under its own keys of d_h features: independent (M infinite), or
+    random orthonormal projections of shared keys of M >= d_h features, scaled to length 1, which
+    then share 1/M of their noise. (Gaussian projections distort too: 1/M instead of (1 - 1/H)/M.)
+    """
+    return (n - 1) * (1 / (H * d_h) + (1 - 1 / H) / M)
+
+
+def chained_error(r, L):
+    """Share of wrong items after L hops, 1 - (1 - r)^L, where each is cleaned up to an item."""
+    return 1 - (1 - r) ** np.asarray(L)
+
+
+def chained_interference(n, d, L):
+    """Mean squared error (1 + (n - 1)/d)^L - 1 after L Hebbian hops of n pairs without clean-up."""
+    return (1 + (n - 1) / d) ** np.asarray(L) - 1
+
+
+# Drift: outcomes v = A_t^T x + noise of variance s2, random cues of length 1 (E x x^T = I/K). Each
+# strength in A_t is AR(1) with correlation rho and variance sigma2, so that it moves by q =
+# sigma2 (1 - rho^2) a trial; a random walk is the limit rho -> 1 at that q. Errors are E of
+# ((W_{t-1} - A_t)^T x_t)^2 an outcome, noise left out.
+
+
+def delta_tracking_error(*, beta, K, rho, sigma2, s2):
+    """Excess error of the delta rule that tracks A_t, with beta in (0, 2).
+
+    [beta s2 + 2 (1 - rho) sigma2 / (1 - rho + rho beta/K)] / (2 - beta), exact; for rho -> 1 it is
+    (K q + beta^2 s2) / (2 beta - beta^2), the least-mean-squares law (Widrow & Hoff 1960).
+    """
+    moved = 2 * (1 - rho) * sigma2 / (1 - rho + rho * beta / K)
+    return (beta * s2 + moved) / (2 - beta)
+
+
+def hebbian_tracking_error(*, decay, K, rho, sigma2, s2):
+    """Excess error of Hebb with decay and rate K (1 - decay), which makes its gain 1."""
+    g, share = decay, (1 - decay) / (1 + decay)
+    bias = 1 - 2 * (1 - g) * rho / (1 - g * rho) + share * (1 + g * rho) / (1 - g * rho)
+    return sigma2 * bias + share * (K * (sigma2 + s2) - sigma2)
+
+
+def best_beta(*, K, q, s2):
+    """Best rate [-a + sqrt(a^2 + 4 a b)] / (2 b) of the delta rule, a = K q, b = s2, rho -> 1."""
+    a, b = K * np.asarray(q), s2
+    return (np.sqrt(a**2 + 4 * a * b) - a) / (2 * b)
+
+
+def oja_bound(W_0, cue_length, outcome):
+    """Bound of |W_j| under `oja` with beta v^2 <= 1: max(|W_j(0)|, max |x| / min |v_j|)."""
+    return np.maximum(W_0, np.max(cue_length) / np.min(np.abs(outcome)))
+
+
+def unlearning_change(n, d):
+    """Mean |change|^2 of another response when one of n Hebbian pairs is unlearned at beta 1.
+
+    (1/d)(1 + (n-2)/d) + 3/(d (d+2)): c^2 |o_1|^2, c the keys' cosine and o_1 the response that the
+    omitted outcome takes away. In a converged delta store |o_1| = 1 and it is 1/d.
+    """
+    return (1 + (n - 2) / d) / d + 3 / (d * (d + 2))
+
+
+def unlearned_error(n, d):
+    """Mean squared error of the other n - 1 Hebbian pairs after that: before it, (n - 1)/d.
+
+    (n-2)(1/d - 1/d^2) + 3/(d (d+2)): an interferer is removed, so that it falls.
+    """
+    return (n - 2) * (1 / d - 1 / d**2) + 3 / (d * (d + 2))
 
 
 # ------------------------------------------------------------------------------------- gradients
@@ -876,3 +1140,207 @@ def _summed_to(gradient, shape):
     extra = gradient.ndim - len(shape)
     axes = tuple(range(extra)) + tuple(extra + i for i, size in enumerate(shape) if size == 1)
     return array_module(gradient).sum(gradient, axis=axes, keepdims=True).reshape(shape)
+
+
+# ------------------------------------------------------------------------------------ phenomena
+
+
+class Phenomenon(NamedTuple):
+    """A classical phenomenon: two groups, what is compared at the test, what animals do.
+
+    experimental, control: designs with as many trials in each phase (control None: the same
+    animals, another contrast). finding: what animals do, -1 if the experimental group's response
+    is the lower one, 1 if it is the higher one, 0 if it is the same. The response of a group is
+    the sum of its test trials ("?"), weighted by contrast (control_contrast: of the control group,
+    None: the same). us, saliences: as in `design_arrays`.
+    order: of mixed phases, "alternate" where nothing is mixed; "mirrored" only where exchanging +
+    and - leaves the design the same, else "reversed".
+    """
+
+    name: str
+    group: str
+    source: str
+    experimental: str
+    control: str | None
+    finding: int
+    contrast: tuple = (1.0,)
+    control_contrast: tuple | None = None
+    us: tuple = (1.0, 2.0)
+    saliences: dict | None = None
+    order: str = "alternate"
+
+
+GROUPS = ("acquisition and extinction", "cue competition", "inhibition", "pre-exposure",
+          "retrospective revaluation", "patterning", "recovery")
+_ACQUISITION, _COMPETITION, _INHIBITION, _EXPOSURE, _REVALUATION, _PATTERNING, _RECOVERY = GROUPS
+_CONTEXTS = {"P": 0.2, "Q": 0.2}
+_FIRST_SECOND = (1.0, 0.0), (0.0, 1.0)  # the first test trial against the second
+
+PHENOMENA = (
+    # Negatively accelerated: the second half of training adds less than the first.
+    Phenomenon("acquisition", _ACQUISITION, "Pavlov 1927; Hull 1943",
+               "20A+ | A? | 20A+ | A?", None, -1, contrast=(-1.0, 1.0),
+               control_contrast=(1.0, 0.0)),
+    Phenomenon("extinction", _ACQUISITION, "Pavlov 1927",
+               "20A+ | 20A- | A?", "20A+ | 20_ | A?", -1),
+    Phenomenon("partial reinforcement extinction", _ACQUISITION,
+               "Humphreys 1939; Capaldi 1967; Haselgrove et al. 2004",
+               "40A+50% | 10A- | A?", "40A+ | 10A- | A?", 1, order="mirrored"),
+    Phenomenon("second-order conditioning", _ACQUISITION, "Rizley & Rescorla 1972",
+               "40A+ | 5B>A- | B?", "40_ | 5B>A- | B?", 1),
+    Phenomenon("sensory preconditioning", _ACQUISITION, "Brogden 1939",
+               "20AB-/20_ | 20A+ | B?", "20A-/20B- | 20A+ | B?", 1, order="reversed"),
+    Phenomenon("trace conditioning", _ACQUISITION, "Pavlov 1927; Smith, Coleman & Gormezano 1969",
+               "20A>_>_>_>_+ | A?", "20A+ | A?", -1),
+
+    Phenomenon("blocking", _COMPETITION, "Kamin 1968, 1969; but see Maes et al. 2016",
+               "40A+ | 40AX+ | X?", "40_ | 40AX+ | X?", -1),
+    Phenomenon("unblocking by a larger US", _COMPETITION,
+               "Kamin 1969; Dickinson, Hall & Mackintosh 1976",
+               "40A+ | 40AX++ | X?", "40A+ | 40AX+ | X?", 1),
+    Phenomenon("unblocking by a smaller US", _COMPETITION,
+               "Dickinson, Hall & Mackintosh 1976; Holland 1984",
+               "40A++ | 40AX+ | X?", "40A+ | 40AX+ | X?", 1),
+    Phenomenon("overshadowing", _COMPETITION, "Pavlov 1927; Mackintosh 1976",
+               "20AX+ | X?", "20X+ | X?", -1),
+    Phenomenon("one-trial overshadowing", _COMPETITION,
+               "Mackintosh & Reese 1979; James & Wagner 1980",
+               "AX+ | X?", "X+ | X?", -1),
+    Phenomenon("overexpectation", _COMPETITION, "Rescorla 1970; Kremer 1978",
+               "40A+/40X+ | 40AX+ | X?", "40A+/40X+ | 40_ | X?", -1, order="reversed"),
+    Phenomenon("relative validity", _COMPETITION, "Wagner, Logan, Haberlandt & Price 1968",
+               "40AX+/40BX- | X?", "20AX+/20BX+/20AX-/20BX- | X?", -1, order="mirrored"),
+    Phenomenon("zero contingency", _COMPETITION, "Rescorla 1968",
+               "80KA+50%/80K+50% | A?", "80KA+50%/80K- | A?", -1, order="reversed"),
+    # X and Y were reinforced equally often, beside a good and a poor predictor.
+    Phenomenon("redundancy effect", _COMPETITION,
+               "Pearce et al. 2012; Uengoer, Lotz & Pearce 2013",
+               "48A+/48AX+/48BY+/48CY- | X? | Y?", None, 1, *_FIRST_SECOND, order="reversed"),
+
+    Phenomenon("conditioned inhibition: summation", _INHIBITION, "Pavlov 1927; Rescorla 1969",
+               "60A+/60AX- | 20B+ | BX? | B?", None, -1, *_FIRST_SECOND, order="reversed"),
+    Phenomenon("conditioned inhibition: retardation", _INHIBITION, "Rescorla 1969",
+               "60A+/60AX- | 10X+ | X?", "60A+/60AX- | 10N+ | N?", -1, order="reversed"),
+    Phenomenon("negative contingency inhibits", _INHIBITION, "Rescorla 1968",
+               "80KA+50%/80K+75% | A? | N?", None, -1, *_FIRST_SECOND, order="reversed"),
+    # Not lost: more than half of it is left, against a group without X-.
+    Phenomenon("inhibitor alone keeps inhibition", _INHIBITION, "Zimmer-Hart & Rescorla 1974",
+               "60A+/60AX- | 40X- | X?", "60A+/60AX- | 40_ | X?", -1,
+               control_contrast=(0.5,), order="reversed"),
+    Phenomenon("novel cue with inhibitor is neutral", _INHIBITION, "Baker 1974",
+               "60A+/60AX- | 40DX- | D?", "60A+/60AX- | 40D- | D?", 0, order="reversed"),
+    Phenomenon("protection from extinction", _INHIBITION, "Chorazyna 1962; Rescorla 2003",
+               "60A+/60AX- | 40C+ | 20CX- | C?", "60A+/60AX- | 40C+ | 20C- | C?", 1,
+               order="reversed"),
+    Phenomenon("superconditioning", _INHIBITION,
+               "Rescorla 1971; Wagner 1971; Williams & McDevitt 2002",
+               "60A+/60AX- | 20XY+ | Y?", "60A+/60AX- | 20DY+ | Y?", 1, order="reversed"),
+
+    Phenomenon("latent inhibition", _EXPOSURE, "Lubow & Moore 1959",
+               "40A- | 10A+ | A?", "40_ | 10A+ | A?", -1),
+    # The first phase pairs the target, or another cue, with a weak US.
+    Phenomenon("Hall-Pearce negative transfer", _EXPOSURE, "Hall & Pearce 1979",
+               "66T+ | 6T++ | T?", "66L+ | 6T++ | T?", -1, us=(0.25, 1.0)),
+    Phenomenon("US pre-exposure", _EXPOSURE, "Randich & LoLordo 1979",
+               "20K+ | 20KA+/20K- | A?", "20K- | 20KA+/20K- | A?", -1, order="reversed"),
+    Phenomenon("learned irrelevance, over CS alone", _EXPOSURE,
+               "Mackintosh 1973; Baker & Mackintosh 1977",
+               "20KA+50%/20K+50% | 10KA+ | A?", "20KA-/20K- | 10KA+ | A?", -1, order="reversed"),
+    Phenomenon("learned irrelevance, over US alone", _EXPOSURE,
+               "Mackintosh 1973; Baker & Mackintosh 1977",
+               "20KA+50%/20K+50% | 10KA+ | A?", "40K+50% | 10KA+ | A?", -1, order="reversed"),
+
+    Phenomenon("backward blocking", _REVALUATION, "Shanks 1985; Miller & Matute 1996",
+               "20AX+ | 20A+ | X?", "20AX+ | 20_ | X?", -1),
+    Phenomenon("recovery from overshadowing", _REVALUATION,
+               "Kaufman & Bolles 1981; Matzel et al. 1985",
+               "20AX+ | 20A- | X?", "20AX+ | 20_ | X?", 1),
+
+    Phenomenon("feature-positive discrimination", _PATTERNING, "Jenkins & Sainsbury 1969",
+               "60AB+/60A- | B? | A?", None, 1, *_FIRST_SECOND, order="reversed"),
+    Phenomenon("feature-negative discrimination", _PATTERNING,
+               "Jenkins & Sainsbury 1969",
+               "60A+/60AB- | AB? | A?", None, -1, *_FIRST_SECOND, order="reversed"),
+    Phenomenon("negative patterning", _PATTERNING, "Woodbury 1943; Rescorla 1972",
+               "40A+/40B+/40AB- | A? | AB?", None, 1, *_FIRST_SECOND, order="reversed"),
+    # U is the cue that is unique to the compound.
+    Phenomenon("negative patterning, unique cue", _PATTERNING, "Woodbury 1943; Rescorla 1972",
+               "80A+/80B+/80ABU- | A? | ABU?", None, 1, *_FIRST_SECOND, order="reversed"),
+
+    Phenomenon("spontaneous recovery", _RECOVERY, "Pavlov 1927; Rescorla 2004",
+               "20A+ | 20A- | 20_ | A?", "20_ | 20A+ | 20A- | A?", 1),
+    Phenomenon("rapid reacquisition", _RECOVERY, "Napier, Macrae & Kehoe 1992",
+               "20A+ | 200A- | 5A+ | A?", "20_ | 200_ | 5A+ | A?", 1),
+    # P and Q are contexts; A+ in P, A- in Q, test in P against test in Q.
+    Phenomenon("ABA renewal", _RECOVERY, "Bouton & Bolles 1979; Bouton & King 1983",
+               "20AP+ | 20AQ- | AP? | AQ?", None, 1, *_FIRST_SECOND, saliences=_CONTEXTS),
+    # US alone, against context alone, before a test in the context.
+    Phenomenon("reinstatement", _RECOVERY, "Rescorla & Heth 1975; Bouton 1984",
+               "20AK+ | 20AK- | 4K+ | AK?", "20AK+ | 20AK- | 4K- | AK?", 1),
+)
+
+# Findings that belong to these phenomena but need a mechanism no rule here has.
+LEFT_OUT = (
+    ("latent inhibition is lost in another context", "associations between context and cue"),
+    ("occasion setting by a serial feature (Holland 1983)", "cues that modulate associations"),
+    ("renewal without strength of the contexts", "contexts that retrieve associations"),
+    ("slow reacquisition after few trials (Ricker & Bouton 1996)", "memory of trial sequences"),
+)
+
+
+def scaled_design(design, factor):
+    """The design with every count above 1 times factor, rounded, tests and single trials as is."""
+    def scaled(trial):
+        times = 1 if trial.count == 1 or trial.outcome == "?" else factor
+        return trial._replace(count=max(1, round(trial.count * times)))
+    return design._replace(phases=tuple(tuple(map(scaled, phase)) for phase in design.phases))
+
+
+class Comparison(NamedTuple):
+    """Arrays of a phenomenon: trials (numbers, groups, orders, pair, T, ...), one group if both are
+    the same animals; whether a cue is tested (K,); the places of the test trials and their weights
+    (2 groups, 1, 1, tests), that broadcast with responses; rows a trial: 1, or its time steps.
+    """
+
+    trials: TrialArrays
+    tested: np.ndarray
+    tests: np.ndarray
+    weights: np.ndarray
+    steps: int
+
+
+def phenomenon_arrays(phenomenon, *, trials=(None,), orders=1, seed=0, in_time=False):
+    """Comparison of both groups, at each of the numbers of trials.
+
+    trials: how many of the experimental group's first trial type (None: as the design says); the
+    other counts change in proportion.
+    Phases are filled up to their longest version with empty test trials, on which nothing
+    changes. Mixed phases take `orders` random pairs of orders (`Phenomenon.order`), the same for
+    both groups; other designs have one order. in_time: each trial as time steps, for
+    `temporal_difference`.
+    """
+    groups = [parse_design(text) for text in (phenomenon.experimental, phenomenon.control) if text]
+    stated = groups[0].phases[0][0].count
+    names = sorted({cue for design in groups for cue in design.cues})
+    rows = cue_features(names, saliences=phenomenon.saliences)
+    steps = in_time * (2 + max(trial.cues.count(">") for design in groups
+                               for phase in design.phases for trial in phase))
+    sequences = [[_orders(scaled_design(design, (n or stated) / stated), phenomenon.order, orders,
+                          seed) for design in groups] for n in trials]
+    longest = [max(map(len, phases)) for phases in zip(
+        *(version for group in itertools.chain(*sequences) for pair in group for version in pair),
+        strict=True)]
+
+    def arrays(version):
+        filled = [[TrialType(1, "", "?")] * (length - len(phase)) + phase
+                  for phase, length in zip(version, longest, strict=True)]
+        return _sequence_arrays(filled, names, rows, phenomenon.us, "sum", steps)
+    stacked = _stacked([[[[arrays(version) for version in pair] for pair in group]
+                        for group in number] for number in sequences])
+    tests = np.array([end - 1 for end, phase in zip(np.cumsum(longest), groups[0].phases,
+                                                    strict=True) if phase[-1].outcome == "?"])
+    tested = "".join(phase[-1].cues for design in groups for phase in design.phases
+                     if phase[-1].outcome == "?")
+    weights = [phenomenon.contrast, phenomenon.control_contrast or phenomenon.contrast]
+    return Comparison(stacked, np.array([name in tested for name in names]), tests * max(steps, 1),
+                      np.array(weights)[:, None, None, :], max(steps, 1))

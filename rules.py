@@ -84,18 +84,58 @@ def per_feature(name, parameter, cues):
     """A rate or decay that multiplies cues (..., K): a number, or an array (..., 1) or (..., K).
 
     An array with one axis fewer than the cues has one value a trial, one with as many axes has
-    one value a feature. ValueError for any other number of axes.
+    one value a feature. ValueError for any other shape, TypeError for what is not a real number.
     """
-    if isinstance(parameter, (bool, int, float, np.generic)):
+    if isinstance(parameter, (bool, int, float, np.floating, np.integer)):
         return float(parameter)
     parameter = array_module(cues, parameter).asarray(parameter)
-    if parameter.ndim == cues.ndim - 1:
+    if parameter.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must be real numbers, got dtype {parameter.dtype}")
+    if parameter.ndim == 0:
+        parameter = parameter.reshape((1,) * cues.ndim)
+    elif parameter.ndim == cues.ndim - 1:
         parameter = parameter[..., None]
-    elif parameter.ndim != cues.ndim:
+    elif parameter.ndim != cues.ndim or parameter.shape[-1] not in (1, cues.shape[-1]):
         raise ValueError(f"{name} must be a number or have {cues.ndim - 1} axes (one value a trial)"
                          f" or {cues.ndim} (one a feature) for cues of shape {cues.shape}, "
                          f"got shape {parameter.shape}")
     return parameter.astype(cues.dtype, copy=False)
+
+
+def per_trial(name, parameter, cues):
+    """`per_feature` for cues (..., T, K), as an array (..., 1, 1) to (..., T, K).
+
+    ValueError also if it has neither one value for all trials nor T.
+    """
+    xp, T = array_module(cues), cues.shape[-2]
+    rate = per_feature(name, parameter, cues)
+    if isinstance(rate, float):
+        return xp.full((1, 1), rate, dtype=cues.dtype)
+    if rate.shape[-2] not in (1, T):
+        raise ValueError(f"{name} must have one value or one for each of the {T} trials for cues "
+                         f"of shape {cues.shape}, got shape {np.shape(parameter)}")
+    return rate
+
+
+def batch_shape(core=2, **arrays):
+    """The batch axes that named arrays broadcast to, all but the last `core` axes of each."""
+    shapes = {name: array.shape[:-core] for name, array in arrays.items()}
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        raise ValueError("batch axes do not broadcast: " + ", ".join(
+            f"{name} {shape}" for name, shape in shapes.items())) from None
+
+
+def limits(bounds):
+    """(low, high) as two floats; ValueError if bounds are not two numbers in order."""
+    try:
+        low, high = map(float, bounds)
+    except (TypeError, ValueError):
+        low, high = 1.0, 0.0
+    if not low <= high:
+        raise ValueError(f"bounds must be two numbers, low and high, got {bounds!r}")
+    return low, high
 
 
 def outer(cue, outcome):
@@ -153,10 +193,10 @@ def _size(vector):
     return scale * xp.sqrt(xp.sum(unit * unit, axis=-1))
 
 
-def _associability(old, change, cue, bounds):
-    """Associability after a trial: moved and clipped for present features, kept for absent."""
-    xp = array_module(cue)
-    return xp.where(cue != 0, xp.clip(old + change, *bounds), old)
+def _associability(old, change, bounds):
+    """Associability after a trial: clipped to the bounds where it moves, kept where it does not."""
+    xp = array_module(change)
+    return xp.where(change != 0, xp.clip(old + change, *limits(bounds)), old)
 
 
 # --------------------------------------------------------------------------------------- states
@@ -196,6 +236,14 @@ class KalmanState(NamedTuple):
     covariance: Any
 
 
+class TemporalDifferenceState(NamedTuple):
+    """State of `temporal_difference`: memory (..., K, D), trace and the last cue (..., K)."""
+
+    memory: Any
+    trace: Any
+    cue: Any
+
+
 def memory_of(state):
     """The association matrix of any rule's state."""
     return getattr(state, "memory", state)
@@ -205,11 +253,12 @@ def initial_state(rule, cues, outcomes, **start):
     """State of a rule before the first trial of cues (..., T, K) and outcomes (..., T, D).
 
     The memory is 0. A rule that needs more says so in its attribute `start`, a function
-    (memory, **start) -> state; `associability=1` or `prior=1` are then set here. TypeError for a
-    start value that the rule does not have.
+    (memory, **start) -> state; `associability=1` or `prior=1`, a number or an array (..., K), are
+    then set here. TypeError for a start value that the rule does not have.
     """
     xp, cues, outcomes = common_arrays(cues=cues, outcomes=outcomes)
     _trials(cues, outcomes)
+    batch_shape(cues=cues, outcomes=outcomes)
     cue, outcome = xp.zeros_like(cues[..., :1, :]), xp.zeros_like(outcomes[..., :1, :])
     # Made from the cues, the memory has their order in memory: batch-last cues learn much faster.
     memory = xp.sum(outer(cue, outcome), axis=-3)
@@ -217,33 +266,52 @@ def initial_state(rule, cues, outcomes, **start):
 
 
 def _started(rule, memory, start):
-    make = getattr(rule, "start", lambda memory: memory)
+    if not callable(rule):
+        raise TypeError(f"rule must be a function, such as {', '.join(RULES)}; got {rule!r}")
+    make = getattr(getattr(rule, "func", rule), "start", lambda memory: memory)
     allowed = list(inspect.signature(make).parameters)[1:]
-    unknown = set(start) - set(allowed)
+    unknown = sorted(set(start) - set(allowed))
     if unknown:
-        raise TypeError(f"{rule.__name__} has no start value {', '.join(sorted(unknown))}; "
+        raise TypeError(f"{_name(rule)} has no start value {', '.join(unknown)}; "
                         f"allowed: {', '.join(allowed) or 'none'}")
     return make(memory, **start)
 
 
+def _name(rule):
+    """The name of a rule, also of one whose parameters are partly set."""
+    return getattr(getattr(rule, "func", rule), "__name__", repr(rule))
+
+
+def _each_cue(name, value, memory):
+    """A start value of each cue (..., K): a number, or an array whose last axis is K or 1."""
+    xp, zero, K = array_module(memory), memory.sum(axis=-1), memory.shape[-2]
+    value = xp.asarray(value)
+    if value.dtype.kind not in "fiub" or value.ndim and value.shape[-1] not in (1, K):
+        raise ValueError(f"{name} must be a number or an array (..., K) with K = {K}, got "
+                         f"{value.dtype} of shape {value.shape}")
+    return zero + value.astype(zero.dtype)
+
+
 def _start_trace(memory):
-    return TraceState(memory, array_module(memory).zeros_like(memory[..., 0]))
+    return TraceState(memory, memory.sum(axis=-1))
+
+
+def _start_temporal_difference(memory):
+    return TemporalDifferenceState(memory, memory.sum(axis=-1), memory.sum(axis=-1))
 
 
 def _start_associability(memory, associability=1.0):
-    value = per_feature("associability", associability, memory[..., 0])
-    return AssociabilityState(memory, array_module(memory).zeros_like(memory[..., 0]) + value)
+    return AssociabilityState(memory, _each_cue("associability", associability, memory))
 
 
 def _start_excitation_inhibition(memory, associability=1.0):
-    value = _start_associability(memory, associability).associability
+    value = _each_cue("associability", associability, memory)
     return ExcitationInhibitionState(memory, array_module(memory).zeros_like(memory), value)
 
 
 def _start_kalman(memory, prior=1.0):
     identity = array_module(memory).eye(memory.shape[-2], dtype=memory.dtype)
-    value = per_feature("prior", prior, memory[..., 0])
-    return KalmanState(memory, _column(value) * identity + 0 * memory[..., :1])
+    return KalmanState(memory, _each_cue("prior", prior, memory)[..., None] * identity)
 
 
 # ---------------------------------------------------------------------------------------- rules
@@ -323,14 +391,14 @@ def mackintosh(state, cue, outcome, *, beta, theta, bounds=(0.1, 1.0)):
     trial, alpha clipped to `bounds`. Departure: |.| is the length over all outcomes.
     state: AssociabilityState; cue (..., K); outcome (..., D).
     """
-    memory, cue, outcome, beta, theta, alpha = _trial(
-        state.memory, cue, outcome, beta=beta, theta=theta, associability=state.associability)
+    memory, cue, outcome, beta, theta = _trial(state.memory, cue, outcome, beta=beta, theta=theta)
+    alpha = state.associability
     own = cue[..., None] * memory
     others = _prediction(memory, cue)[..., None, :] - own
     own_error, others_error = outcome[..., None, :] - own, outcome[..., None, :] - others
     change = theta * cue**2 * (_size(others_error) - _size(own_error))
     return AssociabilityState(memory + (alpha * beta * cue)[..., None] * own_error,
-                              _associability(alpha, change, cue, bounds))
+                              _associability(alpha, change, bounds))
 
 
 def pearce_hall(state, cue, outcome, *, beta, eta, bounds=(0.0, 1.0)):
@@ -345,12 +413,12 @@ def pearce_hall(state, cue, outcome, *, beta, eta, bounds=(0.0, 1.0)):
     |e| > 1. Stable for beta sum alpha_i x_i^2 < 2 and eta x_i^2 <= 1.
     state: AssociabilityState; cue (..., K); outcome (..., D).
     """
-    memory, cue, outcome, beta, eta, alpha = _trial(
-        state.memory, cue, outcome, beta=beta, eta=eta, associability=state.associability)
+    memory, cue, outcome, beta, eta = _trial(state.memory, cue, outcome, beta=beta, eta=eta)
+    alpha = state.associability
     error = outcome - _prediction(memory, cue)
     change = eta * cue**2 * (_size(error)[..., None] - alpha)
     return AssociabilityState(memory + outer(beta * alpha * cue, error),
-                              _associability(alpha, change, cue, bounds))
+                              _associability(alpha, change, bounds))
 
 
 def pearce_kaye_hall(state, cue, outcome, *, beta_excitatory, beta_inhibitory, eta, salience=1.0,
@@ -363,17 +431,17 @@ def pearce_kaye_hall(state, cue, outcome, *, beta_excitatory, beta_inhibitory, e
     its own sign, alpha the length over all. state: ExcitationInhibitionState; cue (..., K);
     outcome (..., D).
     """
-    memory, cue, outcome, excitatory, inhibitory, eta, salience, alpha = _trial(
+    memory, cue, outcome, excitatory, inhibitory, eta, salience = _trial(
         state.memory, cue, outcome, beta_excitatory=beta_excitatory,
-        beta_inhibitory=beta_inhibitory, eta=eta, salience=salience,
-        associability=state.associability)
+        beta_inhibitory=beta_inhibitory, eta=eta, salience=salience)
+    alpha = state.associability
     error = outcome - _prediction(memory, cue)
     intensity = salience * alpha * cue
-    change = eta * (_size(error)[..., None] - alpha)
+    change = array_module(cue).where(cue != 0, eta * (_size(error)[..., None] - alpha), 0)
     return ExcitationInhibitionState(
         state.excitation + outer(excitatory * intensity, outcome * (error > 0)),
         state.inhibition + outer(inhibitory * intensity, -error * (error < 0)),
-        _associability(alpha, change, cue, bounds))
+        _associability(alpha, change, bounds))
 
 
 def kalman(state, cue, outcome, *, noise=1.0, drift=0.0):
@@ -394,15 +462,51 @@ def kalman(state, cue, outcome, *, noise=1.0, drift=0.0):
                        covariance - outer(gain, spread))
 
 
+def temporal_difference(state, cue, outcome, *, beta, trace, discount=1.0):
+    """The error is the surprise from one time step to the next, and cues keep a trace.
+
+    e = v + discount W^T x - W^T x', W <- W + beta m e^T, m <- discount trace m + x, with x' and m
+    from before the step: TD(lambda) (Sutton & Barto 1990; 2018, eq. 12.5-12.7), trace = lambda,
+    discount = gamma. One call is one time step: a trial is several, its cues in turn and then an
+    empty step with the outcome, and trace 0 on the trial's last step parts it from the next
+    (`conditioning.time_steps`, `trial_trace`). The prediction of a step is W^T x, of the
+    discounted outcomes to come. With two steps a trial it is Rescorla-Wagner.
+    state: TemporalDifferenceState; cue (..., K); outcome (..., D); trace and discount 0 to 1, the
+    discount one value for all features.
+    """
+    memory, cue, outcome, beta, trace, discount = _trial(
+        state.memory, cue, outcome, beta=beta, trace=trace, discount=discount)
+    error = outcome + discount * _prediction(memory, cue) - _prediction(memory, state.cue)
+    return TemporalDifferenceState(memory + outer(beta * state.trace, error),
+                                   discount * trace * state.trace + cue, cue)
+
+
+def exemplar_responses(probes, cues, outcomes, *, scale, stored):
+    """Mean of the stored outcomes, weighted by similarity: responses (..., Q, D) to probes.
+
+    sum_s s_qs v_s / sum_s s_qs, s_qs = exp(scale probe_q . cue_s): an exemplar model (Medin &
+    Schaffer 1978; Nosofsky 1986). Departure: similarity falls with the inner product, not the
+    distance; for cues of equal length it is the Gaussian one. probes (..., Q, K), cues (..., T, K),
+    outcomes (..., T, D), stored (..., Q, T): which trials a probe finds; the answer is 0 if none.
+    """
+    xp, probes, cues, outcomes = common_arrays(probes=probes, cues=cues, outcomes=outcomes)
+    match = xp.where(stored, scale * (probes @ xp.swapaxes(cues, -1, -2)), -xp.inf)
+    closest = xp.max(match, axis=-1, keepdims=True)
+    similarity = xp.exp(match - xp.where(closest > -xp.inf, closest, 0))
+    total = xp.sum(similarity, axis=-1, keepdims=True)
+    return (similarity / xp.where(total > 0, total, 1)) @ outcomes
+
+
 stimulus_trace.start = _start_trace
 mackintosh.start = _start_associability
 pearce_hall.start = _start_associability
 pearce_kaye_hall.start = _start_excitation_inhibition
 kalman.start = _start_kalman
+temporal_difference.start = _start_temporal_difference
 
 RULES = {rule.__name__: rule for rule in (
     hebbian, stimulus_trace, bush_mosteller, rescorla_wagner, oja, mackintosh, pearce_hall,
-    pearce_kaye_hall, kalman)}
+    pearce_kaye_hall, kalman, temporal_difference)}
 
 
 # ---------------------------------------------------------------------------------- all trials
@@ -421,30 +525,34 @@ def learn(rule, cues, outcomes, *, state=None, test=None, **parameters):
     ValueError for shapes that do not match, TypeError for parameters that the rule does not have.
     """
     state = initial_state(rule, cues, outcomes) if state is None else state
+    parameters = _all_parameters(rule, parameters)
     xp, cues, outcomes, memory = common_arrays(cues=cues, outcomes=outcomes,
                                                memory=memory_of(state))
-    T, parameters = _trials(cues, outcomes), _all_parameters(rule, parameters)
-    fixed = {name: value for name, value in parameters.items() if getattr(value, "ndim", 0) == 0}
-    varying = {name: per_feature(name, value, cues) for name, value in parameters.items()
-               if name not in fixed}
-    arrays = [cues, outcomes, memory, *varying.values()]
-    if test is not None:
-        arrays.append(xp.asarray(test)[..., None])
-    batch = np.broadcast_shapes(*(array.shape[:-2] for array in arrays))
-    cues, outcomes = (xp.broadcast_to(a, batch + a.shape[-2:]) for a in (cues, outcomes))
-    varying = {name: xp.broadcast_to(value, batch + (T, value.shape[-1]))
-               for name, value in varying.items()}
-    state = _with_batch(state, batch, memory.ndim - 2)
+    T = _trials(cues, outcomes)
+    fixed = {name: value for name, value in parameters.items()
+             if name == "bounds" or isinstance(value, (type(None), int, float, np.generic))}
+    rates = {name: per_trial(name, value, cues) for name, value in parameters.items()
+             if name not in fixed}
+    held = xp.asarray(False if test is None else test)
+    if held.ndim and held.shape[-1] not in (1, T):
+        raise ValueError(f"test must mark each of the {T} trials, got shape {held.shape}")
+    held = held.reshape(held.shape or (1,))[..., None]
+    batch = batch_shape(cues=cues, outcomes=outcomes, state=memory, test=held, **rates)
+    zeros = xp.zeros((cues.shape[-1], outcomes.shape[-1]), dtype=cues.dtype)
+    state = _full_state(rule, state, zeros, batch, cues)
+    cues, outcomes, held = (xp.broadcast_to(a, batch + (T, a.shape[-1]))
+                            for a in (cues, outcomes, held))
+    rates = {name: xp.broadcast_to(rate, batch + (T, rate.shape[-1]))
+             for name, rate in rates.items()}
     predictions = xp.empty((T,) + batch + outcomes.shape[-1:], dtype=cues.dtype)
     for t in range(T):
         cue, outcome, before = cues[..., t, :], outcomes[..., t, :], memory_of(state)
-        now = fixed | {name: value[..., t, :] for name, value in varying.items()}
+        now = fixed | {name: rate[..., t, :] for name, rate in rates.items()}
         decayed = _decayed(before, per_feature("decay", now.get("decay", 1.0), cue))
         learned = rule(state, cue, outcome, **now)
         if test is not None:
-            held = xp.broadcast_to(arrays[-1], batch + (T, 1))[..., t, :]
-            decayed = xp.where(held[..., None], before, decayed)
-            learned = _unchanged_where(held, state, learned)
+            decayed = xp.where(held[..., t, :, None], before, decayed)
+            learned = _unchanged_where(held[..., t, :], state, learned)
         predictions[t], state = _prediction(decayed, cue), learned
     return xp.moveaxis(predictions, 0, -2), state
 
@@ -467,25 +575,40 @@ def _all_parameters(rule, given):
     missing = [name for name, default in known.items()
                if default is inspect.Parameter.empty and name not in given]
     if unknown or missing:
-        problem = f"no parameter {unknown[0]}" if unknown else f"needs the parameter {missing[0]}"
-        raise TypeError(f"{rule.__name__} {'has ' if unknown else ''}{problem}; its parameters: "
-                        f"{', '.join(known) or 'none'}")
+        problem = f"has no {unknown[0]}" if unknown else f"needs {missing[0]}"
+        raise TypeError(f"{_name(rule)} {problem}; its parameters: {', '.join(known) or 'none'}")
     return known | given
 
 
-def _with_batch(state, batch, axes):
-    """State whose arrays, which have `axes` batch axes, are broadcast to the batch shape."""
-    if isinstance(state, tuple):
-        return type(state)(*(_with_batch(field, batch, axes) for field in state))
-    if getattr(state, "ndim", -1) < axes:
-        return state
-    return array_module(state).broadcast_to(state, batch + state.shape[axes:])
+def _full_state(rule, state, memory, batch, cues):
+    """A copy of the state with full batch axes and the cues' dtype; an error if it is another kind.
+
+    memory: zeros (K, D), for which the rule starts a state of the right kind and shapes.
+    """
+    xp, expected = array_module(cues), _started(rule, memory, {})
+
+    def full(name, field, like):
+        field = xp.asarray(field)
+        if field.shape[max(field.ndim - like.ndim, 0):] != like.shape:
+            raise ValueError(f"{name} must be (..., {', '.join(map(str, like.shape))}) for cues of "
+                             f"shape {cues.shape}, got shape {field.shape}")
+        batch_shape(core=like.ndim, **{name: field}, cues=cues[..., 0] if like.ndim == 1 else cues)
+        return xp.array(xp.broadcast_to(field, batch + like.shape), dtype=cues.dtype)
+    if not isinstance(expected, tuple):
+        if isinstance(state, tuple):
+            raise TypeError(f"state of {_name(rule)} must be an array (..., K, D), got "
+                            f"{type(state).__name__}")
+        return full("state", state, expected)
+    if not isinstance(state, type(expected)):
+        raise TypeError(f"state of {_name(rule)} must be {type(expected).__name__}"
+                        f"{expected._fields}, got {type(state).__name__}")
+    return type(expected)(*map(full, expected._fields, state, expected))
 
 
 def _unchanged_where(held, before, after):
     """State after a trial, but as before it where held (..., 1) is true."""
     if isinstance(after, tuple):
-        fields = zip(before, after, strict=True)
-        return type(after)(*(_unchanged_where(held, *pair) for pair in fields))
+        return type(after)(*(_unchanged_where(held, *pair)
+                             for pair in zip(before, after, strict=True)))
     held = held.reshape(held.shape[:-1] + (1,) * (after.ndim - held.ndim + 1))
     return array_module(after).where(held, before, after)
