@@ -65,10 +65,11 @@ def attention(queries, keys, values, *, beta=1.0, decay=1.0, error_correcting=Fa
     beta, decay = per_trial("beta", beta, keys), _decay_array(decay, keys)
     batch = batch_shape(queries=queries, keys=keys, values=values, state=state, beta=beta,
                         decay=decay)
-    state = xp.array(xp.broadcast_to(state, batch + state.shape[-2:]))
+    state = xp.array(xp.broadcast_to(state, batch + state.shape[-2:]), order="C")
     if form == "chunkwise" and decay.shape[-1] == 1:
         return _chunkwise(queries, keys, values, beta, decay if fades else None, error_correcting,
                           state, int(chunk))
+    # "chunkwise" with one decay a feature: the plain form on one chunk after another
     T, arrays = keys.shape[-2], (queries, keys, values, beta * keys, decay)
     step = chunk if form == "chunkwise" else max(T, 1)
     one_chunk = _recurrent if form == "recurrent" else _parallel
@@ -211,7 +212,7 @@ def frozen(test, **rates):
 
 # --------------------------------------------------------------- the chunkwise form, made fast
 
-SEGMENT = 16  # chunks whose matrices are made together: worth a call, yet few for the cache
+SEGMENT = 256  # tokens whose matrices are made together: worth a call, yet few for the cache
 
 
 def _chunkwise(queries, keys, values, beta, decay, error_correcting, state, chunk):
@@ -223,25 +224,24 @@ def _chunkwise(queries, keys, values, beta, decay, error_correcting, state, chun
         A = (K K^T * B) diag(beta),   A' = (Q K^T * B) diag(beta),   T = (I + stril A)^-1,
         E = T (V - g*K S),   O = g*Q S + A' E,   S_next = g_C S + (beta*B_C*K)^T E.
 
-    What does not wait for S is made for SEGMENT chunks at once: [K; Q] K^T in one product, T by
+    What does not wait for S is made for SEGMENT tokens at once: [K; Q] K^T in one product, T by
     `unit_lower_inverse`, and M = [diag(beta*B_C) T; A' T]. Then come, chunk after chunk,
 
         P = g*[K; Q] S,  Y = M (V - P_top),  O = P_bottom + Y_bottom,  S_next = g_C S + K^T Y_top.
 
     Without error correction T = I, and P_top is left out. One beta a feature moves into the keys of
-    the writes. decay (..., T, 1), or None where nothing decays. Tokens left over at the end are a
-    chunk of their own. Time and memory are linear in T.
+    the writes. decay (..., T, 1), or None where nothing decays; state (..., K, D) is the caller's
+    copy and changed in place. Tokens left over at the end are a chunk of their own. Time and memory
+    are linear in T.
     """
     xp, T, writes = array_module(keys), keys.shape[-2], keys
     if beta.shape[-1] > 1:
         writes, beta = beta * keys, xp.ones((1, 1), dtype=keys.dtype)
     shape = np.broadcast_shapes(queries.shape, keys.shape)
     queries, keys = xp.broadcast_to(queries, shape), xp.broadcast_to(keys, shape)
-    state = xp.array(state, order="C")  # a copy, changed in place from here on
     outputs = xp.empty(state.shape[:-2] + (T, values.shape[-1]), dtype=keys.dtype)
-    whole = T - T % chunk
-    segments = [(start, min(start + SEGMENT * chunk, whole), chunk)
-                for start in range(0, whole, SEGMENT * chunk)]
+    whole, step = T - T % chunk, chunk * max(1, SEGMENT // chunk)
+    segments = [(start, min(start + step, whole), chunk) for start in range(0, whole, step)]
     for start, stop, C in segments + [(whole, T, T - whole)] * (whole < T):
         K, Q, V, W = (_in_chunks(a, start, stop, C) for a in (keys, queries, values, writes))
         rows, W_T = xp.concatenate([K, Q], axis=-2), xp.swapaxes(W, -1, -2)
@@ -250,7 +250,7 @@ def _chunkwise(queries, keys, values, beta, decay, error_correcting, state, chun
         if decay is not None:
             kept = _in_chunks(decay, start, stop, C)
             weights = xp.zeros(kept.shape[:-1] + (C,), dtype=keys.dtype) + identity
-            for t in range(1, C):
+            for t in range(1, C):  # `decay_between`, row by row: in less than half its time
                 weights[..., t, :t] = kept[..., t, :] * weights[..., t - 1, :t]
             g = xp.cumprod(kept, axis=-2)
             rows = rows * xp.concatenate([g, g], axis=-2)

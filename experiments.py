@@ -3458,10 +3458,10 @@ def speed_of_simulation(xp, rng, repeats, batches, trials):
 
 
 def speed_of_stream(xp, rng, repeats, events, cues=100, active=3):
-    """Seconds for one stream of sparse events, 100 cues to 100 outcomes, float64, chunks of 32."""
+    """Seconds for one stream of sparse events, 100 cues to 100 outcomes, float64, chunks of 24."""
     drawn = xp.asarray((rng.uniform(size=(2, events, cues)) < active / cues).astype(float))
     call = functools.partial(conditioning.deltanet, drawn[0], drawn[0], drawn[1], beta=0.02,
-                             chunk=32)
+                             chunk=24)
     return best_seconds(xp, {"stream": call}, repeats)["stream"]
 
 
