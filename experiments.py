@@ -493,13 +493,15 @@ def capacity(*, seed=0, device="cpu", dimensions=(8, 16, 32, 64, 128, 256), item
 def head_keys(rng, replicates, heads, n, d_h, shared=None):
     """Unit keys of every head (replicates, heads, n, d_h), float32.
 
-    Independent, or random orthonormal projections of shared unit keys of `shared` features.
+    Independent, or random orthonormal projections of shared unit keys of `shared` features; 16 sets
+    of projections take turns where there are more replicates.
     """
     if shared is None:
         return random_units(rng, replicates, heads, n, d_h, dtype=np.float32)
     common = random_units(rng, replicates, 1, n, shared, dtype=np.float32)
-    keys = common @ np.linalg.qr(
-        rng.standard_normal((replicates, heads, shared, d_h), dtype=np.float32))[0]
+    drawn = min(replicates, 16)
+    projections = np.linalg.qr(rng.standard_normal((drawn, heads, shared, d_h)))[0]
+    keys = common @ projections.astype(np.float32)[np.arange(replicates) % drawn]
     return keys / np.sqrt(squared(keys))[..., None]
 
 
