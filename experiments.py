@@ -685,7 +685,7 @@ def depth(*, seed=0, device="cpu", d=32, loads=(24, 40), layers=16, items=8000,
         right = nearest_item(chain[:, :-1] @ memories, chain[:, 1:]) == item
         responses = uncleaned(chain, memories)
         single.append(1 - np.mean(host(right)))
-        cleaned.append(1 - host(xp.cumprod(right, axis=-2).mean(axis=-1)))
+        cleaned.append(1 - host(xp.cumprod(right.astype(int), axis=-2).mean(axis=-1)))
         raw.append(host((nearest_item(responses, chain[:, 1:]) != item).mean(axis=-1)))
         growth.append(host(squared(responses - chain[:, 1:]).mean(axis=-1)))
     # (mean, low, high), loads, L
