@@ -350,7 +350,7 @@ def capacity(arrays, claims):
     shown = [d for d in arrays["dimensions"] if d in (8, 32, 64, 128, 256)]
     for axis, column, unit, range_shown, title in (
             (axes[0, 0], 1, lambda d: d, (0.1, 13), "Faithful retrieval: cosine at least .7"),
-            (axes[0, 1], 3, lambda d: d**2, (0.003, 1), "Identification: the nearest of n")):
+            (axes[0, 1], 2, lambda d: d**2, (0.003, 1), "Identification: the nearest of n")):
         for d, colour, marker in zip(shown, CONDITION_COLOURS, CONDITION_MARKERS, strict=False):
             here = arrays["d"] == d
             load, success = arrays["n"][here] / unit(d), arrays["success"][here, column]
