@@ -33,6 +33,7 @@ from rules import (
     array_module,
     batch_shape,
     common_arrays,
+    like,
     limits,
     per_feature,
     per_trial,
@@ -221,15 +222,15 @@ def _chunkwise(queries, keys, values, beta, decay, error_correcting, state, chun
     S is the memory that enters a chunk of C tokens, g_t the product of its decays up to t, B_ts of
     those after s up to t (0 for s > t). With one beta a token, `_parallel` says of the chunk
 
-        A = (K K^T * B) diag(beta),   A' = (Q K^T * B) diag(beta),   T = (I + stril A)^-1,
-        E = T (V - g*K S),   O = g*Q S + A' E,   S_next = g_C S + (beta*B_C*K)^T E.
+        A = (K K^T * B) diag(beta),   A' = (Q K^T * B) diag(beta),   U = (I + stril A)^-1,
+        E = U (V - g*K S),   O = g*Q S + A' E,   S_next = g_C S + (beta*B_C*K)^T E.
 
-    What does not wait for S is made for SEGMENT tokens at once: [K; Q] K^T in one product, T by
-    `unit_lower_inverse`, and M = [diag(beta*B_C) T; A' T]. Then come, chunk after chunk,
+    What does not wait for S is made for SEGMENT tokens at once: [K; Q] K^T in one product, U by
+    `unit_lower_inverse`, and M = [diag(beta*B_C) U; A' U]. Then come, chunk after chunk,
 
         P = g*[K; Q] S,  Y = M (V - P_top),  O = P_bottom + Y_bottom,  S_next = g_C S + K^T Y_top.
 
-    Without error correction T = I, and P_top is left out. One beta a feature moves into the keys of
+    Without error correction U = I, and P_top is left out. One beta a feature moves into the keys of
     the writes. decay (..., T, 1), or None where nothing decays; state (..., K, D) is the caller's
     copy and changed in place. Tokens left over at the end are a chunk of their own. Time and memory
     are linear in T.
@@ -322,8 +323,9 @@ def ph_attention(queries, keys, values, *, beta, eta, associability=1.0, bounds=
 
     w_t = beta alpha_t * k_t, E_t = v_t - W^T k_t, W <- W + w_t E_t^T, o_t = W^T q_t, and where k_t
     is not 0: alpha <- clip(alpha + eta k_t^2 (|E_t| - alpha), bounds) (arXiv 2508.08289, third
-    version; associability of Pearce & Hall 1980). Unlike a gate computed from the token, alpha
-    depends on the errors that the feature has met. Returns (outputs (..., T, D),
+    version; associability of Pearce & Hall 1980, a running average as in Pearce, Kaye & Hall 1982).
+    Unlike a gate computed from the token, alpha depends on the errors that the feature has met.
+    Returns (outputs (..., T, D),
     AssociabilityState). `associability` starts it where `state` (an AssociabilityState) is None.
     form: "recurrent", or "parallel": row by row through the triangular system of the errors,
     without a state matrix. ValueError for shapes that do not match or an unknown form.
@@ -341,7 +343,7 @@ def _ph_tokens(queries, keys, values, beta, eta, associability, state):
     memory = None if state is None else state.memory
     xp, queries, keys, values, memory = _tokens(queries, keys, values, memory)
     alpha = associability if state is None else state.associability
-    alpha = xp.asarray(alpha, dtype=keys.dtype)
+    alpha = like("associability", alpha, keys)
     alpha = alpha if alpha.ndim else alpha.reshape((1,))
     if alpha.shape[-1] not in (1, keys.shape[-1]):
         raise ValueError(f"associability must be a number or an array (..., K) for keys of shape "
@@ -410,12 +412,15 @@ def mesa_attention(queries, keys, values, *, ridge):
     """MesaNet = the Kalman filter without drift: outputs (..., T, D) of ridge regression so far.
 
     o_t = (sum_{s<=t} v_s k_s^T) (sum_{s<=t} k_s k_s^T + ridge I)^-1 q_t (von Oswald et al. 2023
-    and 2025), ridge = noise / prior > 0. Departures: solved exactly, no gates. Causal; time K^3 T.
+    and 2025), ridge = noise / prior, a number above 0. Departures: solved exactly, no gates.
+    Causal; time K^3 T. ValueError for shapes that do not match or a ridge that is an array.
     """
     xp, queries, keys, values, _ = _tokens(queries, keys, values, None)
     batch = batch_shape(queries=queries, keys=keys, values=values) + keys.shape[-2:]
     queries, keys = xp.broadcast_to(queries, batch), xp.broadcast_to(keys, batch)
-    ridge = xp.asarray(ridge, dtype=keys.dtype)
+    ridge = like("ridge", ridge, keys)
+    if ridge.ndim:
+        raise ValueError(f"ridge must be one number, got shape {ridge.shape}")
     seen = xp.cumsum(keys[..., :, None] * keys[..., None, :], axis=-3)
     seen = seen + ridge * xp.eye(keys.shape[-1], dtype=keys.dtype)
     read = xp.linalg.solve(seen, queries[..., None])[..., 0]
@@ -423,7 +428,7 @@ def mesa_attention(queries, keys, values, *, ridge):
 
 
 def softmax_attention(queries, keys, values, *, scale):
-    """Causal softmax attention = an exemplar model with exponential generalisation.
+    """Causal softmax attention = an exemplar model (Gaussian generalisation for unit keys).
 
     o_t = sum_{s<=t} softmax_s(scale q_t k_s) v_s (Vaswani et al. 2017, eq. 1, there scale =
     K^-1/2; Nadaraya 1964): outputs (..., T, D). Time and memory T^2.
@@ -432,7 +437,7 @@ def softmax_attention(queries, keys, values, *, scale):
     batch_shape(queries=queries, keys=keys, values=values)
     if keys.shape[-2] == 0:
         return queries @ xp.swapaxes(keys, -1, -2) @ values
-    scores = xp.asarray(scale, dtype=keys.dtype) * (queries @ xp.swapaxes(keys, -1, -2))
+    scores = like("scale", scale, keys) * (queries @ xp.swapaxes(keys, -1, -2))
     token = xp.arange(keys.shape[-2])
     scores = xp.where(token[:, None] >= token, scores, -xp.inf)
     weights = xp.exp(scores - xp.max(scores, axis=-1, keepdims=True))
@@ -441,7 +446,7 @@ def softmax_attention(queries, keys, values, *, scale):
 
 def conditioning_circuit(queries, keys, values, *, cue_activation=None, outcome_activation=None,
                          test_activation=None):
-    """Pavlov's circuit: CS, US and test neurons with activations; responses (..., T, D).
+    """The conditioning circuit: CS, US and test neurons with activations; responses (..., T, D).
 
     W <- W + f(k_t) g(v_t)^T, response_t = h(q_t)^T W (arXiv 2508.08289, first version), f, g, h =
     cue_, outcome_ and test_activation, functions of an array (None: the identity; for the test:
@@ -757,7 +762,7 @@ def blocking_strength(*, a, c, x, beta, m, n, lam=1.0):
 
 
 def equilibrium_strength(cues, outcomes):
-    """Strengths (K, D) at which Rescorla-Wagner rests on average: E[x x^T] V = E[x lambda].
+    """The memory (K, D) at which Rescorla-Wagner rests on average: E[x x^T] W = E[x lambda].
 
     cues (T, K), outcomes (T, D): the trials of one cycle. Partial reinforcement, contingency
     (delta P with a context cue), conditioned inhibition. Where it is singular, the solution of
@@ -768,17 +773,20 @@ def equilibrium_strength(cues, outcomes):
 
 
 def contingency_strength(*, p_cue, p_no_cue, lam=1.0):
-    """lam (P(US | cue) - P(US | no cue)), delta P: asymptote beside a context (Rescorla 1968)."""
+    """lam (P(US | cue) - P(US | no cue)), delta P: Rescorla-Wagner's asymptote beside a context.
+
+    Chapman & Robbins (1990), equal rates; the experiment is Rescorla's (1968).
+    """
     return lam * np.subtract(p_cue, p_no_cue)
 
 
 def retained_response(response, decay):
-    """Response to a cue after retention trials orthogonal to it: response times each trial's decay.
+    """Response (..., D) to a cue after retention trials orthogonal to it, times each one's decay.
 
     With a scalar decay in [0, 1] (..., T) and a scalar rate it cannot grow: no spontaneous
     recovery. A rate or a decay per feature is not covered.
     """
-    return np.asarray(response) * np.prod(decay, axis=-1)
+    return np.asarray(response) * np.prod(decay, axis=-1)[..., None]
 
 
 def minibatch_blocking(*, beta, m, batch_size):
@@ -1016,7 +1024,7 @@ def attention_gradients(queries, keys, values, d_outputs, *, beta=1.0, decay=1.0
         ddecay_r = sum_{t >= r > s} D_tr dD_ts D_{r-1,s} + sum_{t >= r} D_tr dG_t G_{r-1}
     (G_{-1} = 1). The last line splits each product at r instead of dividing by the decay, so it
     is exact where a decay is 0. Derived from the equations above; no source prints them. The UT
-    transform that they differentiate is that of Yang et al. 2024, sec. 3.2.
+    transform that they differentiate is that of Yang et al. 2024.
 
     queries, keys (..., T, K); values, d_outputs (..., T, D); state, d_state (..., K, D); beta a
     number, one a token or one a token and feature; decay a number or one a token. A plain number
@@ -1025,6 +1033,8 @@ def attention_gradients(queries, keys, values, d_outputs, *, beta=1.0, decay=1.0
     ValueError for a decay per feature.
     """
     xp, queries, keys, values, state = _tokens(queries, keys, values, state)
+    beta, decay = (xp.asarray(rate) if isinstance(rate, (list, tuple)) else rate
+                   for rate in (beta, decay))
     if getattr(decay, "ndim", 0) == keys.ndim:
         raise ValueError(f"decay must be a number or one a token (..., T) for these gradients, "
                          f"got shape {decay.shape} for keys {keys.shape}")
@@ -1040,7 +1050,7 @@ def attention_gradients(queries, keys, values, d_outputs, *, beta=1.0, decay=1.0
         errors = inverse @ (values - (G * keys) @ state)
     d_errors = _transposed(D * query_write) @ d_outputs + (to_end * writes) @ d_state
     d_values = _transposed(inverse) @ d_errors if error_correcting else d_errors
-    d_predictions = -error_correcting * d_values
+    d_predictions = -d_values if error_correcting else 0 * d_values
 
     d_query_scores, d_key_scores = (d @ _transposed(errors) for d in (d_outputs, d_predictions))
     d_query_write, d_key_write = D * d_query_scores, D_below * d_key_scores
@@ -1077,7 +1087,7 @@ def ph_attention_gradients(queries, keys, values, d_outputs, *, beta, eta, assoc
     t, Y = beta alpha K elementwise, E = V - K W_0 - stril(K Y^T) E, O = Q W_0 + tril(Q Y^T) E.
     Backward, given dO = d_outputs, for the tokens s from the last to the first; da is the gradient
     of the associability after token s (0 after the last), da' is da where the clip did not act
-    and where k_s is 0 (alpha is kept there), else 0:
+    and where eta k_s^2 is 0 (alpha is kept there), else 0:
         dR_s = (tril(Q Y^T)^T dO)_s - sum_{t>s} (k_t . Y_s) dR_t + (eta k_s^2 . da') E_s / |E_s|
         dY_s = (tril(dO E^T)^T Q)_s - sum_{t>s} (dR_t . E_s) k_t
         da <- beta k_s * dY_s + (1 - eta k_s^2) * da'
@@ -1097,11 +1107,12 @@ def ph_attention_gradients(queries, keys, values, d_outputs, *, beta, eta, assoc
     given_beta, given_eta, tokens_axes = beta, eta, keys.ndim - 1
     queries, keys, values, beta, eta, memory, alpha = _ph_tokens(
         queries, keys, values, beta, eta, associability, state)
-    errors, alphas = _ph_errors(keys, values, beta, eta, memory, alpha, bounds)
+    low, high = limits(bounds)
+    errors, alphas = _ph_errors(keys, values, beta, eta, memory, alpha, (low, high))
     alphas, rise = alphas[..., :-1, :], eta * keys**2
     sizes = xp.linalg.norm(errors, axis=-1)[..., None]
     moved = (1 - rise) * alphas + rise * sizes
-    free = (keys == 0) | ((moved > bounds[0]) & (moved < bounds[1]))
+    free = (rise == 0) | ((moved > low) & (moved < high))
     directions, writes = errors / xp.where(sizes > 0, sizes, 1), beta * alphas * keys
 
     d_query_write = xp.tril(d_outputs @ _transposed(errors))

@@ -133,7 +133,7 @@ def recovery(arrays, claims):
     for decay, delayed, (colour, style) in zip(fast, arrays["delayed"][-1], SERIES, strict=False):
         curves.plot(delayed, linestyle=style, color=COLOURS[colour], label=f"fast {decay:g}")
     curves.set(xlabel="trials since the end of extinction", ylabel="response to A ($\\lambda$ = 1)",
-               title=f"KDA, slow decay {slow[-1]:g}:\nrecovers by itself")
+               title=f"KDA, slow decay {slow[-1]:g}:\nrecovers during trials of another cue")
     curves.set_ylim(0, 1.45 * arrays["delayed"][-1].max())
     curves.legend(fontsize=8, ncols=3, loc="upper left", title="decay of the fast feature",
                   title_fontsize=8)
@@ -163,15 +163,17 @@ def associability(arrays, claims):
     axis.set_yticks(rows, names)
     axis.invert_yaxis()
     axis.set(xlabel="first-trial rate $\\Delta W / (\\lambda - W)$", xlim=(0, None),
-             title="Equal exposure, different errors: only Pearce-Hall tells")
+             title="Equal exposure, different errors: Pearce-Hall up,\n"
+                   "Mackintosh down, rates from exposure equal")
     axis.legend(fontsize=8)
     axis = axes[0, 1]
-    for name, rate, style, colour in zip(names, arrays["by_exposure"], ["-", "--", "-.", ":"],
-                                         ("red", "black", "blue", "green"), strict=True):
+    for name, rate, style, colour in zip(names, arrays["by_exposure"], STYLES,
+                                         ("red", "black", "blue", "green", "purple"), strict=False):
         axis.plot(arrays["exposure"], rate / rate[0], linestyle=style, color=COLOURS[colour],
                   label=name)
     axis.set(xlabel="exposures without outcome", ylabel="first-trial rate / rate of a novel cue",
-             title="Exposure alone lowers every rate kept in a state", ylim=(0, 1.05))
+             title="Exposure alone lowers the rates of Pearce-Hall,\nKalman and preconditioner",
+             ylim=(0, 1.05))
     axis.legend(fontsize=8)
     axis = axes[1, 0]
     for row, rates in enumerate(arrays["rates"]):
@@ -182,11 +184,12 @@ def associability(arrays, claims):
     axis.set(xlabel="rate of the same last token / its mean over 64 histories",
              title="A gate b = f(token) cannot see the history")
     axis = axes[1, 1]
-    for key, name, style, colour in (("latent_inhibition", "latent inhibition", "-o", "blue"),
-                                     ("transfer", "Hall-Pearce transfer", "--s", "orange")):
-        share = (arrays[key] > 0.01).mean(axis=(0, 2, 3))
+    for key, name, style, colour in (
+            ("latent_inhibition", "latent inhibition", "-o", "blue"),
+            ("transfer", "Hall-Pearce negative transfer", "--s", "orange")):
+        share = (arrays[key] < -0.01).mean(axis=(0, 2, 3))
         axis.plot(arrays["betas"], share, style, color=COLOURS[colour], label=f"{name}, by beta")
-        share = (arrays[key] > 0.01).mean(axis=(0, 1, 3))
+        share = (arrays[key] < -0.01).mean(axis=(0, 1, 3))
         axis.plot(arrays["etas"], share, style, color=COLOURS[colour], fillstyle="none",
                   linewidth=0.8, label=f"{name}, by eta")
     axis.set(xlabel="$\\beta$ (filled) or $\\eta$ (open)", ylabel="share of settings that show it",

@@ -10,12 +10,13 @@ Glossary (one name for one thing, in every file)
     T, K, D        trials; cues (features of a cue); outcomes (features of an outcome)
     cues           (..., T, K)  what is presented, the conditioned stimuli (CS); one trial: `cue`
     outcomes       (..., T, D)  what follows, the unconditioned stimuli (US); 0 where it is omitted
-    memory, W      (..., K, D)  association matrix; W[i, j] is the associative strength of cue i
-                   for outcome j (V in the psychological literature)
+    memory, W      (..., K, D)  association matrix; x_i W[i, j] is the associative strength V of
+                   cue i for outcome j: W[i, j] itself where the salience of the cue is 1
     prediction     (..., D)     what the memory answers to the cue before the trial is learned
     error          (..., D)     outcome - prediction
-    beta           learning rate (the product alpha beta of Rescorla & Wagner)
-    decay          what is kept of the memory from one trial to the next, 0 to 1
+    beta           learning rate: Rescorla & Wagner's beta (their alpha is the salience, below),
+                   DeltaNet's beta
+    decay          fraction of the memory that is kept from one trial to the next, 0 to 1
     associability  (..., K)     learning rate of each feature that the rule itself maintains
     eta, theta     speed at which the associability moves
     lambda         asymptote that the US supports: here simply the outcome
@@ -41,7 +42,7 @@ import numpy as np
 
 
 def array_module(*arrays):
-    """The namespace that owns the arrays: numpy, cupy, or any array type with a namespace.
+    """The namespace that owns the arrays, numpy or cupy (or another that does what they do).
 
     Python and NumPy numbers, and lists of numbers, belong to no one and go along with any owner.
     TypeError if the arrays have two owners, or if something is not an array at all.
@@ -80,6 +81,14 @@ def common_arrays(**arrays):
     return xp, *(value.astype(dtype, copy=False) for value in values)
 
 
+def like(name, value, array):
+    """A value as an array of the owner and dtype of `array`; TypeError if it is not real."""
+    value = array_module(array, value).asarray(value)
+    if value.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must be real numbers, got dtype {value.dtype}")
+    return value.astype(array.dtype, copy=False)
+
+
 def per_feature(name, parameter, cues):
     """A rate or decay that multiplies cues (..., K): a number, or an array (..., 1) or (..., K).
 
@@ -88,9 +97,7 @@ def per_feature(name, parameter, cues):
     """
     if isinstance(parameter, (bool, int, float, np.floating, np.integer)):
         return float(parameter)
-    parameter = array_module(cues, parameter).asarray(parameter)
-    if parameter.dtype.kind not in "fiub":
-        raise TypeError(f"{name} must be real numbers, got dtype {parameter.dtype}")
+    parameter = like(name, parameter, cues)
     if parameter.ndim == 0:
         parameter = parameter.reshape((1,) * cues.ndim)
     elif parameter.ndim == cues.ndim - 1:
@@ -99,7 +106,7 @@ def per_feature(name, parameter, cues):
         raise ValueError(f"{name} must be a number or have {cues.ndim - 1} axes (one value a trial)"
                          f" or {cues.ndim} (one a feature) for cues of shape {cues.shape}, "
                          f"got shape {parameter.shape}")
-    return parameter.astype(cues.dtype, copy=False)
+    return parameter
 
 
 def per_trial(name, parameter, cues):
@@ -193,10 +200,17 @@ def _size(vector):
     return scale * xp.sqrt(xp.sum(unit * unit, axis=-1))
 
 
-def _associability(old, change, bounds):
-    """Associability after a trial: clipped to the bounds where it moves, kept where it does not."""
-    xp = array_module(change)
-    return xp.where(change != 0, xp.clip(old + change, *limits(bounds)), old)
+def _associability(old, speed, pull, bounds):
+    """old + speed * pull within the bounds, and old where the speed is 0: absent features."""
+    moved = array_module(speed).clip(old + speed * pull, *limits(bounds))
+    return array_module(speed).where(speed != 0, moved, old)
+
+
+def _shared(name, rate):
+    """A rate that is one for all features; ValueError if it is given for each."""
+    if not isinstance(rate, float) and rate.shape[-1] != 1:
+        raise ValueError(f"{name} is one value for all features, got {rate.shape[-1]}")
+    return rate
 
 
 # --------------------------------------------------------------------------------------- states
@@ -284,12 +298,11 @@ def _name(rule):
 
 def _each_cue(name, value, memory):
     """A start value of each cue (..., K): a number, or an array whose last axis is K or 1."""
-    xp, zero, K = array_module(memory), memory.sum(axis=-1), memory.shape[-2]
-    value = xp.asarray(value)
-    if value.dtype.kind not in "fiub" or value.ndim and value.shape[-1] not in (1, K):
-        raise ValueError(f"{name} must be a number or an array (..., K) with K = {K}, got "
-                         f"{value.dtype} of shape {value.shape}")
-    return zero + value.astype(zero.dtype)
+    zero, value = memory.sum(axis=-1), like(name, value, memory)
+    if value.ndim and value.shape[-1] not in (1, memory.shape[-2]):
+        raise ValueError(f"{name} must be a number or an array (..., K) with K = "
+                         f"{memory.shape[-2]}, got shape {value.shape}")
+    return zero + value
 
 
 def _start_trace(memory):
@@ -388,7 +401,9 @@ def mackintosh(state, cue, outcome, *, beta, theta, bounds=(0.1, 1.0)):
 
     dW_i = alpha_i beta x_i (v - x_i W_i), and alpha_i rises when cue i predicts better than the
     others: dalpha_i = theta x_i^2 (|v - sum_{k != i} x_k W_k| - |v - x_i W_i|), W from before the
-    trial, alpha clipped to `bounds`. Departure: |.| is the length over all outcomes.
+    trial, alpha clipped to `bounds`. theta is the speed of alpha (Mackintosh's theta is the
+    learning rate, here beta). Departures: a cue that predicts as well as the others keeps its alpha
+    (in 1975 it loses some, which gives latent inhibition); |.| is the length over all outcomes.
     state: AssociabilityState; cue (..., K); outcome (..., D).
     """
     memory, cue, outcome, beta, theta = _trial(state.memory, cue, outcome, beta=beta, theta=theta)
@@ -396,9 +411,9 @@ def mackintosh(state, cue, outcome, *, beta, theta, bounds=(0.1, 1.0)):
     own = cue[..., None] * memory
     others = _prediction(memory, cue)[..., None, :] - own
     own_error, others_error = outcome[..., None, :] - own, outcome[..., None, :] - others
-    change = theta * cue**2 * (_size(others_error) - _size(own_error))
+    advantage = _size(others_error) - _size(own_error)
     return AssociabilityState(memory + (alpha * beta * cue)[..., None] * own_error,
-                              _associability(alpha, change, bounds))
+                              _associability(alpha, theta * cue**2, advantage, bounds))
 
 
 def pearce_hall(state, cue, outcome, *, beta, eta, bounds=(0.0, 1.0)):
@@ -406,19 +421,20 @@ def pearce_hall(state, cue, outcome, *, beta, eta, bounds=(0.0, 1.0)):
 
     W <- W + beta (alpha * x) e^T, e = v - W^T x, then for the features present
     alpha_i <- alpha_i + eta x_i^2 (|e| - alpha_i), clipped to `bounds`: the associability of
-    Pearce & Hall (1980) with a signed error (the hybrid of Li et al. 2011). The
-    associability used on a trial is the one from before it; absent features keep theirs.
-    Departures: Pearce & Hall learn by alpha lambda without the error's sign; x_i^2 is the
-    salience; |.| is the length over all outcomes; the clip keeps the rate from running away when
-    |e| > 1. Stable for beta sum alpha_i x_i^2 < 2 and eta x_i^2 <= 1.
+    Pearce & Hall (1980, eta = 1: |e| of the last trial) and Pearce, Kaye & Hall (1982, eta < 1: a
+    running average) with a signed error (the hybrid of Li et al. 2011). The associability used on a
+    trial is the one from before it; absent features keep theirs. Departures: Pearce & Hall learn by
+    alpha lambda without the error's sign; x_i^2 is the salience; |.| is the length over all
+    outcomes; the clip keeps the rate from running away when |e| > 1.
+    Stable for beta sum alpha_i x_i^2 < 2 and eta x_i^2 <= 1.
     state: AssociabilityState; cue (..., K); outcome (..., D).
     """
     memory, cue, outcome, beta, eta = _trial(state.memory, cue, outcome, beta=beta, eta=eta)
     alpha = state.associability
     error = outcome - _prediction(memory, cue)
-    change = eta * cue**2 * (_size(error)[..., None] - alpha)
+    surprise = _size(error)[..., None] - alpha
     return AssociabilityState(memory + outer(beta * alpha * cue, error),
-                              _associability(alpha, change, bounds))
+                              _associability(alpha, eta * cue**2, surprise, bounds))
 
 
 def pearce_kaye_hall(state, cue, outcome, *, beta_excitatory, beta_inhibitory, eta, salience=1.0,
@@ -427,9 +443,9 @@ def pearce_kaye_hall(state, cue, outcome, *, beta_excitatory, beta_inhibitory, e
 
     e = v - sum x (E - I). Where e > 0: dE_i = x_i S beta_excitatory alpha_i v; where e < 0:
     dI_i = x_i S beta_inhibitory alpha_i |e|; then alpha_i <- (1 - eta) alpha_i + eta |e| for the
-    cues present, clipped to `bounds`; the old alpha is used first. Departure: each outcome has
-    its own sign, alpha the length over all. state: ExcitationInhibitionState; cue (..., K);
-    outcome (..., D).
+    cues present, clipped to `bounds`; the old alpha is used first. Outcomes are 0 or more.
+    Departure: each outcome has its own sign, alpha the length over all.
+    state: ExcitationInhibitionState; cue (..., K); outcome (..., D).
     """
     memory, cue, outcome, excitatory, inhibitory, eta, salience = _trial(
         state.memory, cue, outcome, beta_excitatory=beta_excitatory,
@@ -437,11 +453,11 @@ def pearce_kaye_hall(state, cue, outcome, *, beta_excitatory, beta_inhibitory, e
     alpha = state.associability
     error = outcome - _prediction(memory, cue)
     intensity = salience * alpha * cue
-    change = array_module(cue).where(cue != 0, eta * (_size(error)[..., None] - alpha), 0)
+    speed = eta * array_module(cue).abs(array_module(cue).sign(cue))
     return ExcitationInhibitionState(
         state.excitation + outer(excitatory * intensity, outcome * (error > 0)),
         state.inhibition + outer(inhibitory * intensity, -error * (error < 0)),
-        _associability(alpha, change, bounds))
+        _associability(alpha, speed, _size(error)[..., None] - alpha, bounds))
 
 
 def kalman(state, cue, outcome, *, noise=1.0, drift=0.0):
@@ -449,7 +465,8 @@ def kalman(state, cue, outcome, *, noise=1.0, drift=0.0):
 
     C <- C + drift I, g = C x / (x^T C x + noise), W <- W + g e^T, C <- C - g x^T C (Gershman
     2015). Without drift it is batch ridge regression with ridge noise / prior.
-    noise > 0: variance of an outcome; drift >= 0: variance that a strength gains a trial.
+    noise > 0: variance of an outcome, one value for all features; drift >= 0: variance that a
+    strength gains a trial.
     state: KalmanState; cue (..., K); outcome (..., D).
     """
     memory, cue, outcome, noise, drift = _trial(state.memory, cue, outcome, noise=noise,
@@ -457,7 +474,7 @@ def kalman(state, cue, outcome, *, noise=1.0, drift=0.0):
     identity = array_module(cue).eye(cue.shape[-1], dtype=cue.dtype)
     covariance = state.covariance + _column(drift) * identity
     spread = _prediction(covariance, cue)
-    gain = spread / (_prediction(spread[..., None], cue) + noise)
+    gain = spread / (_prediction(spread[..., None], cue) + _shared("noise", noise))
     return KalmanState(memory + outer(gain, outcome - _prediction(memory, cue)),
                        covariance - outer(gain, spread))
 
@@ -476,7 +493,8 @@ def temporal_difference(state, cue, outcome, *, beta, trace, discount=1.0):
     """
     memory, cue, outcome, beta, trace, discount = _trial(
         state.memory, cue, outcome, beta=beta, trace=trace, discount=discount)
-    error = outcome + discount * _prediction(memory, cue) - _prediction(memory, state.cue)
+    discounted = _shared("discount", discount) * _prediction(memory, cue)
+    error = outcome + discounted - _prediction(memory, state.cue)
     return TemporalDifferenceState(memory + outer(beta * state.trace, error),
                                    discount * trace * state.trace + cue, cue)
 
@@ -533,7 +551,7 @@ def learn(rule, cues, outcomes, *, state=None, test=None, **parameters):
              if name == "bounds" or isinstance(value, (type(None), int, float, np.generic))}
     rates = {name: per_trial(name, value, cues) for name, value in parameters.items()
              if name not in fixed}
-    held = xp.asarray(False if test is None else test)
+    held = array_module(cues, test).asarray(False if test is None else test)
     if held.ndim and held.shape[-1] not in (1, T):
         raise ValueError(f"test must mark each of the {T} trials, got shape {held.shape}")
     held = held.reshape(held.shape or (1,))[..., None]
@@ -587,13 +605,16 @@ def _full_state(rule, state, memory, batch, cues):
     """
     xp, expected = array_module(cues), _started(rule, memory, {})
 
-    def full(name, field, like):
-        field = xp.asarray(field)
-        if field.shape[max(field.ndim - like.ndim, 0):] != like.shape:
-            raise ValueError(f"{name} must be (..., {', '.join(map(str, like.shape))}) for cues of "
-                             f"shape {cues.shape}, got shape {field.shape}")
-        batch_shape(core=like.ndim, **{name: field}, cues=cues[..., 0] if like.ndim == 1 else cues)
-        return xp.array(xp.broadcast_to(field, batch + like.shape), dtype=cues.dtype)
+    def full(name, field, example):
+        field = like(name, field, cues)
+        core = example.shape
+        try:
+            if field.shape[max(field.ndim - len(core), 0):] == core:
+                return xp.array(xp.broadcast_to(field, batch + core))
+        except ValueError:
+            pass  # its batch axes do not fit
+        raise ValueError(f"{name} must be (..., {', '.join(map(str, core))}), broadcast to batch "
+                         f"axes {batch}, for cues of shape {cues.shape}; got shape {field.shape}")
     if not isinstance(expected, tuple):
         if isinstance(state, tuple):
             raise TypeError(f"state of {_name(rule)} must be an array (..., K, D), got "

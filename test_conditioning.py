@@ -100,13 +100,13 @@ def test_one_trial_by_hand(name, parameters, start, memory, other):
 
 def test_one_trial_of_pearce_kaye_hall_by_hand():
     rule, cue = rules.pearce_kaye_hall, np.array([1.0, 2.0])
-    parameters = {"beta_excitatory": 0.1, "beta_inhibitory": 0.2, "eta": 0.25, "salience": 0.5}
+    parameters = {"beta_excitatory": 0.1, "beta_inhibitory": 0.2, "eta": 0.1, "salience": 0.5}
     state = rules.ExcitationInhibitionState(np.array([[0.5], [0.0]]), np.array([[0.0], [0.25]]),
                                             np.array([0.5, 0.5]))
     up = rule(state, cue, np.array([3.0]), **parameters)  # error 3
     assert_allclose(up.excitation[:, 0], [0.5 + 0.1 * 0.25 * 3, 0.1 * 0.5 * 3], **CLOSE)
     assert_allclose(up.inhibition, state.inhibition, **CLOSE)
-    assert_allclose(up.associability, [1.0, 1.0], **CLOSE)  # .75 * .5 + .25 * 3, clipped
+    assert_allclose(up.associability, [0.75, 0.75], **CLOSE)  # .9 * .5 + .1 * 3, for any cue
     down = rule(state, cue, np.array([-0.5]), **parameters)  # error -0.5
     assert_allclose(down.excitation, state.excitation, **CLOSE)
     assert_allclose(down.inhibition[:, 0], [0.2 * 0.25 * 0.5, 0.25 + 0.2 * 0.5 * 0.5], **CLOSE)
@@ -347,6 +347,22 @@ def test_one_associability_a_cue_is_shared_by_the_groups(K):
             assert_allclose(state.associability[b], alone.associability, **CLOSE)
 
 
+def test_a_held_token_keeps_its_gradient():
+    """Where eta is 0 the associability passes through, also on or outside its bounds."""
+    queries, keys, values, _ = layer(T=4, K=3)
+    d_outputs = np.random.default_rng(1).normal(size=values.shape)
+    start = np.array([1.5, 1.2, 1.0])
+
+    def loss(associability):
+        outputs, _ = ph_attention(queries, keys, values, beta=0.5, eta=0.0,
+                                  associability=associability)
+        return np.sum(outputs * d_outputs)
+    found = conditioning.ph_attention_gradients(queries, keys, values, d_outputs, beta=0.5, eta=0.0,
+                                                associability=start).associability
+    numeric = [(loss(start + step) - loss(start - step)) / 2e-5 for step in 1e-5 * np.eye(3)]
+    assert_allclose(found, numeric, rtol=1e-7, atol=1e-8)
+
+
 def test_a_rule_with_some_parameters_set_is_still_that_rule():
     cues, outcomes = np.ones((4, 1)), np.ones((4, 1))
     rule = functools.partial(rules.pearce_hall, eta=0.3)
@@ -447,7 +463,10 @@ BAD_RULE_CALLS = [
     (lambda: learn(rules.pearce_hall, X3, V3, beta=1, eta=1, bounds=(1, 0)), "bounds must be two"),
     (lambda: learn(rules.pearce_hall, X3, V3, beta=1, eta=1, bounds=None), "bounds must be two"),
     (lambda: initial_state(rules.pearce_hall, X3, V3, associability=np.ones(3)), "associability m"),
-    (lambda: initial_state(rules.kalman, X3, V3, prior=None), "prior must be a number or an array"),
+    (lambda: initial_state(rules.kalman, X3, V3, prior=None), "prior must be real numbers"),
+    (lambda: learn(rules.kalman, X3, V3, noise=np.ones((3, 2))), "noise is one value for all fea"),
+    (lambda: learn(rules.temporal_difference, X3, V3, beta=1, trace=0, discount=np.ones((3, 2))),
+     "discount is one value"),
     (lambda: learn(rules.hebbian, np.ones((3, 2)), np.ones((4, 1)), beta=1), "same number of tri"),
     (lambda: learn(rules.hebbian, np.ones(3), np.ones((3, 1)), beta=1), r"cues must be"),
     (lambda: learn(rules.hebbian, np.ones((3, 2)), np.ones((3, 1)), bta=1), "has no bta; its para"),
@@ -597,6 +616,17 @@ def test_two_forms_of_ph_attention_and_the_rule_agree(batch, T):
             assert_allclose(after.associability, last.associability, **CLOSE)
 
 
+def test_ph_attention_is_pearce_hall_where_nothing_moves_and_at_the_bounds():
+    cues, outcomes = np.array([[1.0, 0], [1, 0]]), np.array([[2.0], [2.0]])
+    for eta in (0.0, 0.5, np.array([0.0, 0.5])):
+        start = initial_state(rules.pearce_hall, cues, outcomes, associability=2.0)
+        _, last = learn(rules.pearce_hall, cues, outcomes, state=start, beta=0.1, eta=eta)
+        for form in ("recurrent", "parallel"):
+            _, after = ph_attention(cues, cues, outcomes, beta=0.1, eta=eta, state=start, form=form)
+            assert_allclose(after.associability, last.associability, **CLOSE)
+        assert last.associability[1] == 2 and last.associability[0] == (1 if np.any(eta) else 2)
+
+
 def test_ph_attention_starts_at_the_associability_given():
     queries, keys, values, _ = layer(2, T=6)
     start = initial_state(rules.pearce_hall, keys, values, associability=0.4)
@@ -725,6 +755,7 @@ BAD_ATTENTION_CALLS = [
     (lambda: ph_attention(Q, K_, V, beta=1, eta=1, associability=np.ones(3)), "associability must"),
     (lambda: ph_attention(Q, K_, V, beta=1, eta=1, state=np.ones((2, 3))), "AssociabilityState"),
     (lambda: ph_attention(Q, K_, V, beta=1, eta=1, bounds=(2, 1)), "bounds must be two numbers"),
+    (lambda: conditioning.mesa_attention(Q, K_, V, ridge=np.ones(2)), "ridge must be one number"),
     (lambda: conditioning.frozen(np.ones(4, bool), gamma=1), "frozen takes beta, eta and decay"),
     (lambda: conditioning.frozen(np.ones(4, bool), beta=np.ones((1, 1, 4))), "beta must be a numb"),
     (lambda: attention(Q, K_, V, form="parallell"), "form must be recurrent, parallel or chunkw"),
@@ -1027,7 +1058,7 @@ def test_bad_design_options_say_what_is_allowed(options, message):
 
 
 def test_designs_go_to_learn_and_to_attention_alike():
-    arrays = design_arrays("10A+/10AB- | 3_ | A? | 5B+ | B?", saliences={"B": 0.5})
+    arrays = design_arrays("10A+/10AB- | 3_ | A? | 3A? | 5B+ | 2A+ | B? | A?", saliences={"B": 0.5})
     parameters = {"beta": 0.2, "decay": 0.97}
     predictions, _ = learn(rules.rescorla_wagner, arrays.cues, arrays.outcomes, test=arrays.test,
                            **parameters)
@@ -1102,6 +1133,9 @@ def test_equilibria_of_partial_reinforcement_contingency_and_inhibition():
 CORE = {"equivalence": {"lengths": (1, 7, 20), "batches": ((), (2,))}, "minibatch": {},
         "blocking": {"cases": 20}, "competition": {"orders": 8}, "recovery": {"sequences": 100},
         "associability": {"orders": 8}}
+
+
+DEVICE_SIZES = {"equivalence": {"lengths": (7,), "batches": ((2,),)}}
 
 
 @pytest.mark.parametrize("name", CORE)
@@ -1271,7 +1305,7 @@ def _device_operator(name):
     return apply
 
 
-for _name in ("add", "sub", "mul", "truediv", "pow", "matmul", "and", "or"):
+for _name in ("add", "sub", "mul", "truediv", "mod", "pow", "matmul", "and", "or"):
     for _side in ("", "r"):
         setattr(DeviceArray, f"__{_side}{_name}__", _device_operator(f"__{_side}{_name}__"))
 for _name in ("lt", "le", "gt", "ge", "eq", "ne", "neg", "abs", "invert"):
@@ -1315,7 +1349,15 @@ def device_calls():
         "mesa": lambda q, k, v: (conditioning.mesa_attention(q, k, v, ridge=1.0),),
         "softmax": lambda q, k, v: (conditioning.softmax_attention(q, k, v, scale=0.5),),
         "circuit": lambda q, k, v: (conditioning.conditioning_circuit(q, k, v),),
-        "errors": lambda q, k, v: (conditioning.prediction_errors(k, v, beta=0.2, decay=0.9),)}
+        "errors": lambda q, k, v: (conditioning.prediction_errors(k, v, beta=0.2, decay=0.9),),
+        "exemplars": lambda q, k, v: (rules.exemplar_responses(q, k, v, scale=0.5,
+                                                               stored=q @ k.swapaxes(-1, -2) > 0),),
+        "gradients": lambda q, k, v: conditioning.attention_gradients(
+            q, k, v, v, beta=0 * k[..., 0] + 0.3, decay=0 * k[..., 0] + 0.9,
+            error_correcting=True),
+        "ph gradients": lambda q, k, v: conditioning.ph_attention_gradients(
+            q, k, v, v, beta=0 * k[..., 0] + 0.3, eta=0 * k[..., 0] + 0.2,
+            associability=0 * k[..., 0, :] + 0.8)}
 
 
 DEVICE_CALLS = device_calls()
@@ -1345,15 +1387,35 @@ def test_the_stand_in_refuses_what_cupy_refuses():
             wrong()
     with pytest.raises(TypeError, match="device and numpy are mixed|numpy and device|mixed"):
         learn(rules.hebbian, DeviceArray(np.ones((3, 2))), np.ones((3, 1)), beta=0.1)
-    with pytest.raises(TypeError, match="mixed"):
-        attention(DeviceArray(np.ones((3, 2))), np.ones((3, 2)), np.ones((3, 1)))
+    here, there = np.ones((3, 2)), DeviceArray(np.ones((3, 2)))
+    outcomes, host_state = DeviceArray(np.ones((3, 1))), np.ones((2, 1))
+    for mixed in (
+            lambda: attention(there, here, outcomes),
+            lambda: attention(there, there, outcomes, beta=np.ones(3)),
+            lambda: attention(there, there, outcomes, state=host_state),
+            lambda: learn(rules.hebbian, there, outcomes, beta=0.1, test=np.ones(3, bool)),
+            lambda: learn(rules.hebbian, there, outcomes, beta=0.1, state=host_state),
+            lambda: initial_state(rules.pearce_hall, there, outcomes, associability=np.ones(2)),
+            lambda: ph_attention(there, there, outcomes, beta=1, eta=1, associability=np.ones(2)),
+            lambda: conditioning.mesa_attention(there, there, outcomes, ridge=np.ones(())),
+            lambda: conditioning.softmax_attention(there, there, outcomes, scale=np.ones(()))):
+        with pytest.raises(TypeError, match="mixed"):
+            mixed()
+
+
+@pytest.mark.parametrize("name", CORE)
+def test_core_experiments_run_on_a_device(name, monkeypatch):
+    monkeypatch.setattr(experiments, "device_module", lambda device: DEVICE)
+    result = experiments.EXPERIMENTS[name].function(**CORE[name] | DEVICE_SIZES.get(name, {}))
+    assert all(row.holds for row in result.claims)
+    assert not any(isinstance(array, DeviceArray) for array in result.arrays.values())
 
 
 # The names of the array module that rules.py and conditioning.py use; all of them are in CuPy 14.2.
 IN_CUPY = set("""
     abs arange array asarray broadcast_to clip concatenate cumprod cumsum empty empty_like exp
     eye full inf linalg.norm linalg.solve max maximum minimum moveaxis ones ones_like
-    result_type sqrt stack sum swapaxes tril where zeros zeros_like
+    result_type sign sqrt stack sum swapaxes tril where zeros zeros_like
 """.split())
 
 
