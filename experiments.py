@@ -99,10 +99,10 @@ def experiment(*, quick=None, only_by_name=False):
     return register
 
 
-def claim(text, source, measured, *, below=None, above=None, within=None, contains=None,
-          interval=None, paper=None):
-    """A Claim judged by one bound: below or above a number, within (low, high), or an interval that
-    contains a number. Where there is an interval, all of it must lie within the bound.
+def claim(text, source, measured, *, below=None, above=None, within=None, interval=None,
+          paper=None):
+    """A Claim judged by one bound: below or above a number, or within (low, high). Where there is
+    an interval, all of it must lie within the bound.
     """
     measured = float(measured)
     low, high = (measured, measured) if interval is None else map(float, interval)
@@ -110,20 +110,26 @@ def claim(text, source, measured, *, below=None, above=None, within=None, contai
         bound, holds = f"< {below:g}", high < below
     elif above is not None:
         bound, holds = f"> {above:g}", low > above
-    elif within is not None:
-        bound, holds = f"{within[0]:g} to {within[1]:g}", within[0] <= low and high <= within[1]
     else:
-        bound, holds = f"interval contains {contains:g}", low <= contains <= high
+        bound, holds = f"{within[0]:g} to {within[1]:g}", within[0] <= low and high <= within[1]
     return Claim(text, source, paper, measured, None if interval is None else [low, high], bound,
                  bool(holds))
 
 
 def mean_interval(samples, axis=-1):
-    """Mean and 95% interval (normal, 1.96 standard errors) over replicates: (mean, low, high)."""
-    samples = np.asarray(samples)
-    mean = np.mean(samples, axis=axis)
-    half = 1.96 * np.std(samples, axis=axis, ddof=1) / np.sqrt(samples.shape[axis])
+    """Mean and 95% interval (Student's t) over n >= 2 independent replicates: (mean, low, high).
+
+    The half width is s / sqrt(n), s^2 the variance with n - 1 in the denominator, times the 97.5%
+    quantile of Student's t with n - 1 degrees of freedom. Replicates count as normal.
+    """
+    mean, half = plots.mean_and_half(np.asarray(samples), axis)
     return mean, mean - half, mean + half
+
+
+def mean_claim(text, source, samples, **bound):
+    """A claim about the mean of independent samples (n,), with its 95% interval."""
+    mean, low, high = mean_interval(samples)
+    return claim(text, source, mean, interval=(low, high), **bound)
 
 
 # ------------------------------------------------------------------------------------- the device
@@ -559,9 +565,9 @@ def competition(*, seed=0, device="cpu", orders=128):
         claim("... control: single orders of Rescorla-Wagner do differ (largest difference)", "A5",
               abs(np.subtract(*(test_response("Rescorla-Wagner", arrays, xp)
                                 for arrays in validity))).max(), above=0.01),
-        _mean_claim("... appears with beta+ = 2 beta- (True less Pseudo, over orders)", "A5",
+        mean_claim("... appears with beta+ = 2 beta- (True less Pseudo, over orders)", "A5",
                     stronger[0] - stronger[1], below=-0.05),
-        _mean_claim("... Pearce-Hall shows it at equal rates (True less Pseudo, over orders)",
+        mean_claim("... Pearce-Hall shows it at equal rates (True less Pseudo, over orders)",
                     "A5", validity_effect["Pearce-Hall"], below=0.0),
         claim(f"the layers {', '.join(layer.__name__ for layer, _ in COMPETING_LAYERS.values())} "
               "give the same responses, largest difference", "A5", np.max(np.abs(twins)),
@@ -581,11 +587,6 @@ def competition(*, seed=0, device="cpu", orders=128):
                          abs(ratios[1] - 0.5**0.5), below=1e-12)]
     return Result({"responses": responses, "rules": np.array(list(COMPETITORS)),
                    "phenomena": np.array([*COMPETITION_DESIGNS, "relative validity"])}, claims)
-
-
-def _mean_claim(text, source, samples, **bound):
-    mean, low, high = mean_interval(samples)
-    return claim(text, source, mean, interval=(low, high), **bound)
 
 
 # ---------------------------------------------------------------------------------- recovery (A8)
@@ -885,10 +886,10 @@ def associability(*, seed=0, device="cpu", beta=0.25, eta=0.3, alpha=1.0, orders
     exact = [float(history_rate(rules.pearce_hall, history.astype(float), xp, beta=beta, eta=eta))
              for history in (alternating, consistent[0])]
     claims += [
-        _mean_claim("first-trial rate after 20 trials of 50% lambda less after 20 of lambda / 2, "
+        mean_claim("first-trial rate after 20 trials of 50% lambda less after 20 of lambda / 2, "
                     "Pearce-Hall (random orders)", "A9",
                     first_rate["Pearce-Hall"][0] - first_rate["Pearce-Hall"][1], above=0.05),
-        _mean_claim("... Mackintosh, whose associability also follows errors: the opposite sign",
+        mean_claim("... Mackintosh, whose associability also follows errors: the opposite sign",
                     "beyond", first_rate["Mackintosh"][0] - first_rate["Mackintosh"][1],
                     below=-0.05),
         claim("... + and - in alternation: the rate after the inconsistent history", "A9", exact[0],
@@ -3096,12 +3097,6 @@ def train_rule(name, *, seed, seeds, sequences, pairs, steps, rate, xp, label=""
     return start, trained, losses
 
 
-def model_claim(text, source, samples, **bound):
-    """A claim about the mean of one number a model, with its 95% interval over models."""
-    mean, low, high = mean_interval(samples)
-    return claim(text, source, mean, interval=(low, high), **bound)
-
-
 def slug(name):
     """The name of a rule as it begins the names of its arrays."""
     return name.lower().replace(" ", "_").replace("-", "_")
@@ -3171,16 +3166,16 @@ def trained(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, steps=500, 
 
 def training_claims(arrays, *, loss_slack):
     """That the models have learned the task."""
-    claims = [model_claim(f"{name}: loss after training over that of the best hand-set weights",
-                          "A5", arrays[f"{slug(name)}_test_loss"]
-                          / arrays[f"{slug(name)}_hand_set_loss"], below=loss_slack)
+    claims = [mean_claim(f"{name}: loss after training over that of the best hand-set weights",
+                         "A5", arrays[f"{slug(name)}_test_loss"]
+                         / arrays[f"{slug(name)}_hand_set_loss"], below=loss_slack)
               for name in TRAINED_RULES]
-    claims.append(model_claim(
+    claims.append(mean_claim(
         "linear attention, each pair shown once: loss over its exact floor (N-1)/(d+N-1)", "A5",
         arrays["once_test_loss"] / arrays["floor"], within=(0.97, 1.05 * loss_slack)))
-    claims.append(model_claim("PH-attention: loss over DeltaNet's", "A9",
-                              arrays["ph_attention_test_loss"] / arrays["deltanet_test_loss"],
-                              below=loss_slack))
+    claims.append(mean_claim("PH-attention: loss over DeltaNet's", "A9",
+                             arrays["ph_attention_test_loss"] / arrays["deltanet_test_loss"],
+                             below=loss_slack))
     return claims
 
 
@@ -3188,19 +3183,19 @@ def competition_claims(arrays):
     """Cue competition in error-correcting models, none in models of contiguity."""
     indices = {name: dict(zip(PROBES, arrays[f"{slug(name)}_indices"].T, strict=True))
                for name in TRAINED_RULES}
-    claims = [model_claim(f"{name}, trained: blocking index", "A5", indices[name]["blocking"],
-                          above=0.5) for name in CORRECTION]
-    claims += [model_claim(f"{name}, trained: blocking index", "A5", indices[name]["blocking"],
-                           within=(-0.1, 0.1)) for name in CONTIGUITY]
+    claims = [mean_claim(f"{name}, trained: blocking index", "A5", indices[name]["blocking"],
+                         above=0.5) for name in CORRECTION]
+    claims += [mean_claim(f"{name}, trained: blocking index", "A5", indices[name]["blocking"],
+                          within=(-0.1, 0.1)) for name in CONTIGUITY]
     for probe, least in (("overshadowing", 0.25), ("overexpectation", 0.15),
                          ("conditioned inhibition", 0.5), ("extinction", 0.5)):
         lowest = min(CORRECTION, key=lambda name, probe=probe: indices[name][probe].mean())
         highest = max(CONTIGUITY, key=lambda name, probe=probe: indices[name][probe].mean())
         claims += [
-            model_claim(f"{probe}, least index of the trained error-correcting rules ({lowest})",
-                        "A5", indices[lowest][probe], above=least),
-            model_claim(f"{probe}, largest index of the trained contiguity rules ({highest})",
-                        "A5", indices[highest][probe], below=0.1)]
+            mean_claim(f"{probe}, least index of the trained error-correcting rules ({lowest})",
+                       "A5", indices[lowest][probe], above=least),
+            mean_claim(f"{probe}, largest index of the trained contiguity rules ({highest})",
+                       "A5", indices[highest][probe], below=0.1)]
     four = [list(PROBES).index(probe) for probe in ("blocking", "overshadowing", "overexpectation",
                                                     "extinction")]
     claims.append(claim("DeltaNet, hand-set weights: largest difference of four indices from the "
@@ -3208,15 +3203,15 @@ def competition_claims(arrays):
                             arrays["deltanet_hand_set_indices"].mean(axis=0)
                             - arrays["deltanet_hand_set_closed_form_indices"])[four]), below=1e-4))
     alone = np.concatenate([entry["overshadowing, against A alone"] for entry in indices.values()])
-    claims.append(model_claim(
+    claims.append(mean_claim(
         "overshadowing against A alone, all rules: 1 - 1/sqrt 2 = .293 from scaling the compound "
         "to length 1, not competition", "A5", alone, within=(0.2, 0.4)))
     control = list(PROBES).index("blocking")
-    claims += [model_claim(f"{name}, untrained: response to B in the blocking control, over the "
-                           "trained response", "A5",
-                           arrays[f"{slug(name)}_untrained_responses"][:, control, 1]
-                           / arrays[f"{slug(name)}_responses"][:, control, 1].mean(),
-                           within=(-0.25, 0.25)) for name in ("linear attention", "DeltaNet")]
+    claims += [mean_claim(f"{name}, untrained: response to B in the blocking control, over the "
+                          "trained response", "A5",
+                          arrays[f"{slug(name)}_untrained_responses"][:, control, 1]
+                          / arrays[f"{slug(name)}_responses"][:, control, 1].mean(),
+                          within=(-0.25, 0.25)) for name in ("linear attention", "DeltaNet")]
     return claims
 
 
@@ -3226,16 +3221,16 @@ def recovery_claims(arrays):
              for name in [*TRAINED_RULES, "slow fast"]}
     rises["by hand"] = recovery_rise(arrays["ph_attention_hand_set_retention"])[:, 1:]
     largest = {name: rise[:, np.argmax(rise.mean(axis=0))] for name, rise in rises.items()}
-    claims = [model_claim(f"{name}, trained: largest recovery after 4 to 23 orthogonal fillers, "
-                          "less that of a cue never shown", "A8", largest[name], below=0.03)
+    claims = [mean_claim(f"{name}, trained: largest recovery after 4 to 23 orthogonal fillers, "
+                         "less that of a cue never shown", "A8", largest[name], below=0.03)
               for name in TRAINED_RULES if name != "PH-attention"]
-    claims.append(model_claim("the same, PH-attention: it does recover in part; rates per feature "
-                              "are not covered by the theorem", "A8", largest["PH-attention"],
-                              above=0))
-    claims.append(model_claim("the same, PH-attention with hand-set weights and orthogonal dense "
-                              "keys", "A8", largest["by hand"], above=0))
-    claims.append(model_claim("the same, slow and fast features set by hand: a memory that does "
-                              "recover", "A8", largest["slow fast"], above=0.03))
+    claims.append(mean_claim("the same, PH-attention: it does recover in part; rates per feature "
+                             "are not covered by the theorem", "A8", largest["PH-attention"],
+                             above=0))
+    claims.append(mean_claim("the same, PH-attention with hand-set weights and orthogonal dense "
+                             "keys", "A8", largest["by hand"], above=0))
+    claims.append(mean_claim("the same, slow and fast features set by hand: a memory that does "
+                             "recover", "A8", largest["slow fast"], above=0.03))
     return claims
 
 
@@ -3256,18 +3251,18 @@ def associability_claims(arrays):
     """History-dependent rates in trained PH-attention, none in DeltaNet with a learned gate."""
     differences = {name: rate_differences(arrays[f"{slug(name)}_rates"])
                    for name in ("PH-attention", "DeltaNet")}
-    claims = [model_claim(f"PH-attention, trained; {effect}", "A9", samples, above=0.1)
+    claims = [mean_claim(f"PH-attention, trained; {effect}", "A9", samples, above=0.1)
               for effect, samples in differences["PH-attention"].items()]
-    claims += [model_claim(f"DeltaNet, trained; {effect}", "A9", samples, within=(-0.05, 0.05))
+    claims += [mean_claim(f"DeltaNet, trained; {effect}", "A9", samples, within=(-0.05, 0.05))
                for effect, samples in differences["DeltaNet"].items()]
     rates = dict(zip(RATE_PROBES, arrays["ph_attention_rates"].T, strict=True))
-    claims.append(model_claim(
+    claims.append(mean_claim(
         "PH-attention, trained; the last difference, less that left by the same pre-training of "
         "another cue (dense keys share features)", "A9",
         differences["PH-attention"][HALF_EFFECT] - rates["half of the time, another cue"]
         + rates["constant half, another cue"], above=0))
-    claims.append(model_claim("PH-attention: learned eta (at 0 it is DeltaNet)", "A9",
-                              np.exp(arrays["ph_attention_weights_eta_1_bias"]).ravel(), above=0.1))
+    claims.append(mean_claim("PH-attention: learned eta (at 0 it is DeltaNet)", "A9",
+                             np.exp(arrays["ph_attention_weights_eta_1_bias"]).ravel(), above=0.1))
     return claims
 
 
@@ -3327,17 +3322,17 @@ def trained_two_layers(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, 
         return (rates[:, 5:8].mean(axis=-1) - rates[:, :5].mean(axis=-1)) / rates.mean(axis=-1)
     effects, slack = rate_differences(arrays["rates"]), 3.0 if quick else 1.0
     claims = [
-        model_claim("two layers of DeltaNet: loss over that of one hand-set layer", "A9",
-                    arrays["test_loss"] / arrays["hand_set_loss"], below=slack),
-        model_claim("gate of layer 2 after five histories of the same exposure and other errors: "
-                    "range over mean", "A9", spread(arrays["gates_2"]), below=0.05 * slack),
-        model_claim("the same, the write rate of one layer of PH-attention set by hand", "A9",
-                    spread(arrays["hybrid_rates"]), above=0.1),
-        model_claim("gate of layer 2 for a cue never shown less one shown six times, over mean: "
-                    "exposure, not error", "beyond", novelty(arrays["gates_2"]),
-                    within=(-0.2 * slack, 0.2 * slack))]
-    claims += [model_claim(f"two layers of DeltaNet; {effect}", "A9", samples,
-                           within=(-0.1 * slack, 0.1 * slack))
+        mean_claim("two layers of DeltaNet: loss over that of one hand-set layer", "A9",
+                   arrays["test_loss"] / arrays["hand_set_loss"], below=slack),
+        mean_claim("gate of layer 2 after five histories of the same exposure and other errors: "
+                   "range over mean", "A9", spread(arrays["gates_2"]), below=0.05 * slack),
+        mean_claim("the same, the write rate of one layer of PH-attention set by hand", "A9",
+                   spread(arrays["hybrid_rates"]), above=0.1),
+        mean_claim("gate of layer 2 for a cue never shown less one shown six times, over mean: "
+                   "exposure, not error", "beyond", novelty(arrays["gates_2"]),
+                   within=(-0.2 * slack, 0.2 * slack))]
+    claims += [mean_claim(f"two layers of DeltaNet; {effect}", "A9", samples,
+                          within=(-0.1 * slack, 0.1 * slack))
                for effect, samples in effects.items()]
     note = f" (quick: {seeds} models, {steps} steps)" if quick else ""
     return Result(arrays, [row._replace(claim=row.claim + note) for row in claims])
