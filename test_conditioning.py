@@ -2435,16 +2435,15 @@ def test_the_exit_status_is_1_when_a_claim_fails(tmp_path, monkeypatch, capsys):
     assert json.loads((tmp_path / "claims.json").read_text())["claims"][0]["holds"] is False
 
 
-def readme_blocks(language):
-    """The fenced blocks of a language in the README, in order."""
-    text = (HERE / "README.md").read_text(encoding="utf-8")
-    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+README_EXAMPLES = re.findall(r"```python\n(.*?)```\s+```text\n(.*?)```",
+                             (HERE / "README.md").read_text(encoding="utf-8"), re.DOTALL)
 
 
-def test_the_readme_s_example_prints_what_it_says(capsys):
-    example = readme_blocks("python")[0]
+@pytest.mark.parametrize("example, printed", README_EXAMPLES)
+def test_the_readme_s_examples_print_what_it_says(example, printed, capsys, monkeypatch):
+    monkeypatch.chdir(HERE)
     exec(compile(example, "README.md", "exec"), {})
-    assert capsys.readouterr().out.strip() == readme_blocks("text")[0].strip()
+    assert capsys.readouterr().out.strip() == printed.strip()
 
 
 def test_the_readme_shows_figures_that_exist():
