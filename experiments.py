@@ -96,10 +96,10 @@ def experiment(*, quick=None, only_by_name=False):
     return register
 
 
-def claim(text, source, measured, *, below=None, above=None, within=None, contains=None,
-          interval=None, paper=None):
-    """A Claim judged by one bound: below or above a number, within (low, high), or an interval that
-    contains a number. Where there is an interval, all of it must lie within the bound.
+def claim(text, source, measured, *, below=None, above=None, within=None, interval=None,
+          paper=None):
+    """A Claim judged by one bound: below or above a number, or within (low, high). Where there is
+    an interval, all of it must lie within the bound.
     """
     measured = float(measured)
     low, high = (measured, measured) if interval is None else map(float, interval)
@@ -107,20 +107,26 @@ def claim(text, source, measured, *, below=None, above=None, within=None, contai
         bound, holds = f"< {below:g}", high < below
     elif above is not None:
         bound, holds = f"> {above:g}", low > above
-    elif within is not None:
-        bound, holds = f"{within[0]:g} to {within[1]:g}", within[0] <= low and high <= within[1]
     else:
-        bound, holds = f"interval contains {contains:g}", low <= contains <= high
+        bound, holds = f"{within[0]:g} to {within[1]:g}", within[0] <= low and high <= within[1]
     return Claim(text, source, paper, measured, None if interval is None else [low, high], bound,
                  bool(holds))
 
 
 def mean_interval(samples, axis=-1):
-    """Mean and 95% interval (normal, 1.96 standard errors) over replicates: (mean, low, high)."""
-    samples = np.asarray(samples)
-    mean = np.mean(samples, axis=axis)
-    half = 1.96 * np.std(samples, axis=axis, ddof=1) / np.sqrt(samples.shape[axis])
+    """Mean and 95% interval (Student's t) over n >= 2 independent replicates: (mean, low, high).
+
+    The half width is s / sqrt(n), s^2 the variance with n - 1 in the denominator, times the 97.5%
+    quantile of Student's t with n - 1 degrees of freedom. Replicates count as normal.
+    """
+    mean, half = plots.mean_and_half(np.asarray(samples), axis)
     return mean, mean - half, mean + half
+
+
+def mean_claim(text, source, samples, **bound):
+    """A claim about the mean of independent samples (n,), with its 95% interval."""
+    mean, low, high = mean_interval(samples)
+    return claim(text, source, mean, interval=(low, high), **bound)
 
 
 # ------------------------------------------------------------------------------------- the device
@@ -553,10 +559,10 @@ def competition(*, seed=0, device="cpu", orders=128):
         claim("... control: single orders of Rescorla-Wagner do differ (largest difference)", "A5",
               abs(np.subtract(*(test_response("Rescorla-Wagner", arrays, xp)
                                 for arrays in validity))).max(), above=0.01),
-        _mean_claim("... appears with beta+ = 2 beta- (Pseudo less True, over orders)", "A5",
-                    stronger[1] - stronger[0], above=0.05),
-        _mean_claim("... Pearce-Hall shows it at equal rates (Pseudo less True, over orders)",
-                    "A5", validity_effect["Pearce-Hall"], above=0.0),
+        mean_claim("... appears with beta+ = 2 beta- (Pseudo less True, over orders)", "A5",
+                   stronger[1] - stronger[0], above=0.05),
+        mean_claim("... Pearce-Hall shows it at equal rates (Pseudo less True, over orders)",
+                   "A5", validity_effect["Pearce-Hall"], above=0.0),
         claim("the attention layers give the same responses, largest difference", "A5",
               np.max(np.abs(twins)), below=1e-12)]
     for name, layer, fair in (("linear attention", conditioning.linear_attention, 1.0),
@@ -569,11 +575,6 @@ def competition(*, seed=0, device="cpu", orders=128):
                          "normalisation alone", "beyond", ratios[1], within=(0.70, 0.75))]
     return Result({"responses": responses, "rules": np.array(list(COMPETITORS)),
                    "phenomena": np.array([*COMPETITION_DESIGNS, "relative validity"])}, claims)
-
-
-def _mean_claim(text, source, samples, **bound):
-    mean, low, high = mean_interval(samples)
-    return claim(text, source, mean, interval=(low, high), **bound)
 
 
 # ---------------------------------------------------------------------------------- recovery (A8)
@@ -867,9 +868,9 @@ def associability(*, seed=0, device="cpu", beta=0.25, eta=0.3, alpha=1.0, orders
     exact = [float(history_rate(rules.pearce_hall, history.astype(float), xp, beta=beta, eta=eta))
              for history in (alternating, consistent[0])]
     claims += [
-        _mean_claim("first-trial rate after 20 trials of 50% lambda less after 20 of lambda / 2, "
-                    "Pearce-Hall (random orders)", "A9",
-                    first_rate["Pearce-Hall"][0] - first_rate["Pearce-Hall"][1], above=0.05),
+        mean_claim("first-trial rate after 20 trials of 50% lambda less after 20 of lambda / 2, "
+                   "Pearce-Hall (random orders)", "A9",
+                   first_rate["Pearce-Hall"][0] - first_rate["Pearce-Hall"][1], above=0.05),
         claim("... + and - in alternation: the rate after the inconsistent history", "A9", exact[0],
               within=(0.1, 0.2)),
         claim("... and after the consistent one", "A9", exact[1], within=(0.0, 0.05)),
@@ -1679,12 +1680,22 @@ def pair_store(keys, values, store="hebb"):
     """Association matrix (..., K, D) of n pairs, keys (..., n, K) and values (..., n, D).
 
     "hebb": the state of linear attention, in one product; "delta, one pass": the state of DeltaNet
-    at beta 1; "delta, converged": where its repetition ends, the solution of least norm.
+    at beta 1; "least squares": the least-squares solution of least norm. Where n <= d and the keys
+    are independent, the repeated delta rule ends there at any beta in (0, 2); where n > d, only in
+    the limit beta -> 0: at a constant rate it ends in a cycle around it, with a larger error.
     """
     xp = rules.array_module(keys)
     if store == "delta, one pass":
         return conditioning.deltanet(keys, keys, values, beta=1.0)[1]
     return (xp.swapaxes(keys, -1, -2) if store == "hebb" else xp.linalg.pinv(keys)) @ values
+
+
+def repeated_delta(keys, values, *, beta, passes):
+    """The store (..., K, D) after the n pairs have been learned `passes` times, in their order."""
+    state = None
+    for _ in range(passes):
+        _, state = learn(rules.rescorla_wagner, keys, values, state=state, beta=beta)
+    return state
 
 
 def nearest_item(responses, values):
@@ -1803,6 +1814,11 @@ def resampled_means(success, resamples, rng):
     return np.stack(means, axis=1)
 
 
+def interval(samples):
+    """95% bootstrap interval [low, high] of samples (1 + resamples,): the first is the estimate."""
+    return np.quantile(samples[1:], [0.025, 0.975])
+
+
 def theoretical_success(n, d):
     """The columns of `retrieval_success` as the closed forms have them: (N, 3) for n (N,)."""
     columns = [conditioning.faithful_probability(n, d, tau=tau) for tau in CAPACITY_TAUS]
@@ -1840,7 +1856,8 @@ def capacity_slopes(capacities, dimensions, large_enough):
 @experiment(quick={"dimensions": (8, 16, 32, 64), "items": 2000, "delta_dimensions": (8, 16),
                    "worst_dimensions": (8, 32, 128, 1024, 4096, 16384), "largest": 12})
 def capacity(*, seed=0, device="cpu", dimensions=(8, 16, 32, 64, 128, 256), items=4000,
-             delta_dimensions=(8, 16, 32, 64), resamples=300, largest=20,
+             delta_dimensions=(8, 16, 32, 64), resamples=300, largest=20, small_beta=0.02,
+             repeated_d=32,
              worst_dimensions=(8, 16, 32, 64, 128, 256, 1024, 16384, 131072, 1000000)):
     """Pairs that one d x d memory holds: worst case, faithful retrieval, identification."""
     xp, dimensions = device_module(device), np.array(dimensions)
@@ -1889,6 +1906,8 @@ def capacity(*, seed=0, device="cpu", dimensions=(8, 16, 32, 64, 128, 256), item
             (partial(conditioning.faithful_probability, tau=0.7), 8 * d),
             (conditioning.identification_probability, d**2))] for d in large]).T
     local = np.diff(np.log2(limits), axis=-1)
+    # Of d^2 / log d between the last two d, half an octave below the last.
+    ended = 2 - 1 / (largest - 0.5) / np.log(2)
 
     worst_dimensions = np.array(worst_dimensions)
     prefixes = {d: longest_safe_prefix(d, 0.5, replicates=256 if d <= 1024 else 32,
@@ -1902,20 +1921,24 @@ def capacity(*, seed=0, device="cpu", dimensions=(8, 16, 32, 64, 128, 256), item
     delta = np.array([[[crossing(n, means[..., column], 0.95) for column in (1, 2)]
                        for n, _, means in (bisected(d, [(1, 0.95), (2, 0.95)], store)
                                            for d in delta_dimensions)]
-                      for store in ("hebb", "delta, one pass", "delta, converged")])
-    hebb, one_pass, converged = delta[:, -1]
+                      for store in ("hebb", "delta, one pass", "least squares")])
+    hebb, one_pass, least_squares = delta[:, -1]
     loads, d = np.array([0.5, 1, 1.5, 2, 4]), delta_dimensions[-1]
     left = []
     for load in loads:
         rng = np.random.default_rng([seed, 3, int(load * d)])
         keys, values = (xp.asarray(random_units(rng, 16, int(load * d), d)) for _ in range(2))
-        responses = keys @ pair_store(keys, values, "delta, converged")
+        responses = keys @ pair_store(keys, values, "least squares")
         left.append(host(squared(responses - values).mean(axis=-1)))
     left = mean_interval(left)
-    left_theory = conditioning.converged_delta_error(loads * d, d)
-
-    def interval(samples):
-        return np.quantile(samples[1:], [0.025, 0.975])
+    left_theory = conditioning.least_squares_error(loads * d, d)
+    rng, repeated_n = np.random.default_rng([seed, 4]), 2 * repeated_d
+    keys, values = (xp.asarray(random_units(rng, 16, repeated_n, repeated_d)) for _ in range(2))
+    stores = [pair_store(keys, values, "least squares"),
+              *(repeated_delta(keys, values, beta=beta, passes=int(40 / beta))
+                for beta in (small_beta, 1.0))]
+    repeated = np.array([host(squared(keys @ store - values).mean(axis=-1)) for store in stores])
+    repeated_text = f"d {repeated_d}, n {repeated_n}"
 
     spread = {name: [np.nanmin(slopes[0, rows]), np.nanmax(slopes[0, rows])]
               for name, rows in (("faithful", slice(0, 8)), ("identification", slice(8, 12)))}
@@ -1931,8 +1954,8 @@ def capacity(*, seed=0, device="cpu", dimensions=(8, 16, 32, 64, 128, 256), item
         "local_slope": local, "worst_d": worst_dimensions, "worst": prefixes[0],
         "worst_interval": np.quantile(prefixes[1:], [0.025, 0.975], axis=0),
         "delta_d": np.array(delta_dimensions), "delta": delta[..., 0],
-        "converged_load": loads, "converged_error": np.array(left),
-        "converged_theory": left_theory}, [
+        "load": loads, "least_squares_error": np.array(left),
+        "least_squares_theory": left_theory, "repeated_error": repeated}, [
         claim(f"faithful retrieval (cosine >= .7 for 95 % of the pairs): slope of log n over log "
               f"d, {d_range}; with cosine .5 or .7, 50-99 % and the range of d it runs from "
               f"{spread['faithful'][0]:.2f} to {spread['faithful'][1]:.2f}: no law",
@@ -1944,8 +1967,9 @@ def capacity(*, seed=0, device="cpu", dimensions=(8, 16, 32, 64, 128, 256), item
               interval=interval(slopes[:, identification, -1]), within=(1.65, 1.95), paper=1.89),
         claim(f"theory: faithful capacity is linear in the end, local slope at d {large[-1]:.0f} "
               "(95 %, cosine .7)", "P2", local[0, -1], within=(0.98, 1.05), paper="O(d)"),
-        claim(f"theory: identification is d^2 / log d, local slope at d {large[-1]:.0f} (95 %)",
-              "A6", local[1, -1], within=(1.85, 2.0), paper="near 2"),
+        claim(f"theory: identification is d^2 / log d, whose slope is 2 - 1/log d = {ended:.3f}: "
+              f"local slope up to d {large[-1]:.0f} (95 %)", "A6", local[1, -1],
+              within=(ended - 0.01, ended + 0.01), paper="near 2"),
         claim(f"worst case (sum of |interference| < 1/2 for every pair): slope for d from 1024 to "
               f"{worst_dimensions[-1]}; for d 8-128 it is {worst['small'][0]:.2f}", "P2",
               worst["large"][0], interval=interval(worst["large"]), within=(0.45, 0.6),
@@ -1958,15 +1982,22 @@ def capacity(*, seed=0, device="cpu", dimensions=(8, 16, 32, 64, 128, 256), item
         claim(f"delta rule, one pass at beta 1, holds fewer than Hebb: ratio of capacities "
               f"(identification 95 %, d {d})", "beyond", one_pass[1, 0] / hebb[1, 0],
               interval=interval(one_pass[1] / hebb[1]), below=0.8),
-        claim(f"delta rule, converged: mean squared error is max(0, 1 - d/n): largest distance of "
-              f"the 95% interval from it, n/d .5-4, d {d}", "beyond",
+        claim("least squares, the limit of the delta rule for beta -> 0: mean squared error is "
+              f"max(0, 1 - d/n): largest distance of the 95% interval from it, n/d {loads[0]:g}-"
+              f"{loads[-1]:g}, d {d}", "beyond",
               np.max(np.maximum(left[1] - left_theory, left_theory - left[2])), below=0.01),
-        claim(f"delta rule, converged: faithful retrieval (cosine .7, 95 %) stops at a multiple "
-              f"of d below 1/.7^2: capacity / d, d {d}", "beyond", converged[0, 0] / d,
-              interval=interval(converged[0] / d), within=(1, 1 / 0.7**2)),
-        claim(f"delta rule, converged: identification does not stop there: capacity over Hebb's "
-              f"(95 %, d {d})", "beyond", converged[1, 0] / hebb[1, 0],
-              interval=interval(converged[1] / hebb[1]), above=1.1)])
+        mean_claim(f"the delta rule repeated at beta {small_beta:g} comes to it: its error over "
+                   f"that of least squares, {repeated_text}", "beyond", repeated[1] / repeated[0],
+                   within=(1, 1.05)),
+        mean_claim("control: repeated at beta 1 it does not, but ends in a cycle: its error over "
+                   f"that of least squares, {repeated_text}", "beyond", repeated[2] / repeated[0],
+                   above=1.5),
+        claim(f"least squares: faithful retrieval (cosine .7, 95 %) stops at a multiple of d below "
+              f"1/.7^2: capacity / d, d {d}", "beyond", least_squares[0, 0] / d,
+              interval=interval(least_squares[0] / d), within=(1, 1 / 0.7**2)),
+        claim("least squares: identification does not stop there: capacity over Hebb's (95 %, "
+              f"d {d})", "beyond", least_squares[1, 0] / hebb[1, 0],
+              interval=interval(least_squares[1] / hebb[1]), above=1.1)])
 
 
 def head_keys(rng, replicates, heads, n, d_h, shared=None):
@@ -2035,11 +2066,12 @@ def heads(*, seed=0, device="cpu", heads=(1, 2, 4, 8, 16), d_h=(4, 8, 16, 32, 64
     theory = np.array([conditioning.averaged_head_error(n, np.array(heads)[:, None], d_h, M)
                        for M in (np.inf, np.inf, *shared)])
     theory[1] = (n - 1) / np.broadcast_to(d_h, state.shape)
-    coefficients = []
-    for error, size in zip(errors, entries, strict=True):
+    coefficients, exponents = [], []
+    for error, size, closed in zip(errors, entries, theory, strict=True):
         design = np.stack([np.ones(state.size), np.log(size).ravel(),
                            np.log(np.repeat(heads, len(d_h)))], axis=-1)
         coefficients.append(np.linalg.lstsq(design, np.log(error).reshape(state.size, -1))[0][1:])
+        exponents.append(np.linalg.lstsq(design, np.log(closed).ravel())[0][1])
     coefficients = np.array(mean_interval(np.array(coefficients)))
     mean_error = np.array(mean_interval(errors))
     misfit = np.max(np.abs(np.mean(errors, axis=-1) / theory - 1), axis=(1, 2))
@@ -2053,12 +2085,8 @@ def heads(*, seed=0, device="cpu", heads=(1, 2, 4, 8, 16), d_h=(4, 8, 16, 32, 64
         300, np.random.default_rng([seed, 9])) for i, store in enumerate(stores.values())])
     p = failures[..., 0]
     ratio = failures[..., most - 1] / p**most
-    exponent = np.log(failures[0, :, -1, most - 1]) / np.log(p[0, :, -1])
     load_slope = [slope(np.array(loads), failures[0, ..., column]) for column in (0, 1)]
     low, high = np.quantile(failures[:, 1:], [0.025, 0.975], axis=1)
-
-    def interval(samples):
-        return np.quantile(samples[1:], [0.025, 0.975])
 
     def coefficient(text, source, arm, which, **bound):
         mean, *ends = coefficients[:, arm, which]
@@ -2078,15 +2106,14 @@ def heads(*, seed=0, device="cpu", heads=(1, 2, 4, 8, 16), d_h=(4, 8, 16, 32, 64
         coefficient("each head stores a slice of the outcome: exponent in the number of heads at "
                     "equal state", "A7", 1, 1, within=(-0.05, 0.05), paper="none"),
         coefficient(f"heads as projections of shared keys of {shared[0]} features: exponent in "
-                    "the total state; the claim holds only if heads have keys of their own", "A7",
-                    2, 0, within=(-0.8, -0.3), paper="state"),
+                    f"the total state, {exponents[2]:.2f} by the next line's form and not -1; the "
+                    "claim holds only if heads have keys of their own", "A7", 2, 0,
+                    within=(exponents[2] - 0.05, exponents[2] + 0.05), paper="state"),
         claim("averaged heads: squared error is (n-1)[1/(H d_h) + (1-1/H)/M]: largest relative "
               "difference on the grid, all arms", "beyond", np.max(misfit), below=0.15),
         claim(f"'at least one of {most} heads is right', own keys and values a head: failures "
               f"over p^{most} (d_h {width}, n {loads[-1]})", "P3", ratio[0, 0, -1],
               interval=interval(ratio[0, :, -1]), within=(0.9, 1.1), paper="p^H"),
-        claim(f"... log of failures over log p is the number of heads, {most}", "P3", exponent[0],
-              interval=interval(exponent), within=(most - 0.2, most + 0.2), paper="H"),
         claim("... with projections of shared keys: failures over p^H; P3 holds only if heads err "
               "independently", "P3", ratio[2, 0, -1], interval=interval(ratio[2, :, -1]),
               above=1.1, paper="p^H"),
@@ -2195,8 +2222,9 @@ def depth(*, seed=0, device="cpu", d=32, loads=(24, 40), layers=16, items=8000,
         "L": L, "loads": np.array(loads), "single": np.array(single), "cleaned": cleaned,
         "formula": formula, "raw": raw, "growth": growth, "growth_theory": growth_theory,
         "settings": np.array(settings), "arm_names": np.array(WIDE_AND_DEEP), "arms": arms}, [
-        claim(f"stack with clean-up after each hop: errors are 1 - (1-r)^L: largest difference, "
-              f"d {d}, n {loads[0]} and {loads[1]}, L 1-{layers}", "P3",
+        claim("stack with clean-up after each hop: errors are 1 - (1-r)^L, with r measured on the "
+              "same hops, so that only their independence is tested: largest difference, "
+              f"d {d}, n {' and '.join(map(str, loads))}, L 1-{layers}", "P3",
               np.max(np.abs(cleaned[0] - formula)), below=0.02, paper="L r"),
         claim(f"... over L r at L {layers}, n {loads[-1]} (r {single[-1]:.3f}): P3's 'linear in "
               "depth' holds only if L r is small", "P3", linear[0], interval=linear[1:],
@@ -2423,9 +2451,9 @@ def unlearned(memory, key, value, how, kept):
 
 @experiment(quick={"loads": (4, 16, 28)})
 def unlearning(*, seed=0, device="cpu", d=32, loads=(4, 8, 16, 24, 28), replicates=200, kept=0.3,
-               overlaps=(0.0, 0.2, 0.4, 0.6, 0.8), beta=0.3, presentations=12):
+               overlaps=(0.0, 0.2, 0.4, 0.6, 0.8), beta=0.3, presentations=12, sweeps=300):
     """Unlearning one of n associations: what is left of it, and what the others pay (P5)."""
-    xp, stores = device_module(device), ("hebb", "delta, converged")
+    xp, stores = device_module(device), ("hebb", "least squares")
     measured = np.zeros((len(stores), len(UNLEARNING), len(loads), 4, replicates))
     repeated, first = [], {}
     for j, n in enumerate(loads):
@@ -2446,9 +2474,11 @@ def unlearning(*, seed=0, device="cpu", d=32, loads=(4, 8, 16, 24, 28), replicat
         answers, _ = learn(rules.rescorla_wagner, cues, xp.zeros(cues.shape[:-1] + (d,)),
                            state=memory, beta=beta)
         repeated.append(host(xp.sqrt(squared(answers) / squared(answers[:, :1]))))
-    rehearsed = keys @ pair_store(keys, xp.concatenate([0 * values[:, :1], values[:, 1:]], axis=1),
-                                  "delta, converged")
-    rehearsed = host(squared(rehearsed - values)[:, 1:].mean(axis=-1))
+    # From the store that holds all: the other pairs as before, the target's outcome omitted.
+    omitted, state = xp.concatenate([0 * values[:, :1], values[:, 1:]], axis=1), memory
+    for _ in range(sweeps):
+        _, state = learn(rules.rescorla_wagner, keys, omitted, state=state, beta=1.0)
+    rehearsed = host(squared(keys @ state - omitted).max(axis=-1))
 
     overlap = []
     rng, n = np.random.default_rng([seed, 1]), loads[len(loads) // 2]
@@ -2465,7 +2495,6 @@ def unlearning(*, seed=0, device="cpu", d=32, loads=(4, 8, 16, 24, 28), replicat
     fall = mean_interval(measured[0, 0, len(loads) // 2, 3] - measured[0, 0, len(loads) // 2, 2])
     measured = np.array(mean_interval(measured))
     overlap = np.array(mean_interval(np.moveaxis(overlap, 0, 1)))
-    rehearsed = mean_interval(rehearsed)
 
     loads, rho = np.array(loads), np.array(overlaps)
     change = np.array([conditioning.unlearning_change(loads, d), np.full(len(loads), 1 / d)])
@@ -2514,9 +2543,10 @@ def unlearning(*, seed=0, device="cpu", d=32, loads=(4, 8, 16, 24, 28), replicat
         claim("an item whose key has overlap rho with the target's changes by rho^2 |o_1|^2: "
               "largest relative distance of the 95% interval, rho > 0, both stores", "beyond",
               distance(overlap[..., 1:], overlap_theory[:, 1:]), below=0.05),
-        claim("rehearsing the others while the US is omitted, to convergence: their error; so "
-              "the damage is the price of a single step", "beyond", rehearsed[0],
-              interval=rehearsed[1:], below=1e-12)])
+        claim("rehearsing the others in turn with omissions of the US, delta rule at beta 1, "
+              f"n/d {loads[-1] / d:g}, {sweeps} sweeps: largest squared error of any, the target's "
+              f"response counted as error, in the median of {replicates} stores; so the damage is "
+              "the price of a single step", "beyond", np.median(rehearsed), below=1e-3)])
 
 
 @experiment(quick={"linear": (4000, 8000, 16000), "repeats": 5})
@@ -2564,11 +2594,14 @@ def cost(*, seed=0, device="cpu", d=64, repeats=8, quadratic=(100, 200, 400, 800
         slopes = slope(T[upper], np.concatenate([np.min(seconds, axis=0)[None],
                                                  np.min(seconds[picks], axis=1)])[:, upper])
         low, high = np.quantile(slopes[1:], [0.025, 0.975])
-        claims.append(claim(
-            f"{name}{'' if name == 'softmax' else ' linear attention'}: slope of log time over log "
-            f"T, T {T[upper][0]}-{T[-1]} (95% over {repeats} repeats: {low:.2f} to {high:.2f})",
-            "P6", slopes[0], within=(law - 0.25, law + 0.25),
-            paper={"softmax": 2, "parallel": None}.get(name, 1)))
+        # On a GPU a call at these sizes takes as long as its launch, whatever T, and the division
+        # by (T_max / T)^2 sequences would make the slope 2 whatever the code does: no claim.
+        if law == 1 or device == "cpu":
+            claims.append(claim(
+                f"{name}{'' if name == 'softmax' else ' linear attention'}: slope of log time over "
+                f"log T, T {T[upper][0]}-{T[-1]} (95% over {repeats} repeats: {low:.2f} to "
+                f"{high:.2f})", "P6", slopes[0], within=(law - 0.25, law + 0.25),
+                paper={"softmax": 2, "parallel": None}.get(name, 1)))
         if device == "cpu":
             claims.append(claim("... and of its largest memory at any time", "P6",
                                 slope(T[upper], peaks[upper]), within=(law - 0.25, law + 0.25)))
@@ -3075,12 +3108,6 @@ def train_rule(name, *, seed, seeds, sequences, pairs, steps, rate, xp, label=""
     return start, trained, losses
 
 
-def model_claim(text, source, samples, **bound):
-    """A claim about the mean of one number a model, with its 95% interval over models."""
-    mean, low, high = mean_interval(samples)
-    return claim(text, source, mean, interval=(low, high), **bound)
-
-
 def slug(name):
     """The name of a rule as it begins the names of its arrays."""
     return name.lower().replace(" ", "_").replace("-", "_")
@@ -3150,16 +3177,16 @@ def trained(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, steps=500, 
 
 def training_claims(arrays, *, loss_slack):
     """That the models have learned the task."""
-    claims = [model_claim(f"{name}: loss after training over that of the best hand-set weights",
-                          "A5", arrays[f"{slug(name)}_test_loss"]
-                          / arrays[f"{slug(name)}_hand_set_loss"], below=loss_slack)
+    claims = [mean_claim(f"{name}: loss after training over that of the best hand-set weights",
+                         "A5", arrays[f"{slug(name)}_test_loss"]
+                         / arrays[f"{slug(name)}_hand_set_loss"], below=loss_slack)
               for name in TRAINED_RULES]
-    claims.append(model_claim(
+    claims.append(mean_claim(
         "linear attention, each pair shown once: loss over its exact floor (N-1)/(d+N-1)", "A5",
         arrays["once_test_loss"] / arrays["floor"], within=(0.97, 1.05 * loss_slack)))
-    claims.append(model_claim("PH-attention: loss over DeltaNet's", "A9",
-                              arrays["ph_attention_test_loss"] / arrays["deltanet_test_loss"],
-                              below=loss_slack))
+    claims.append(mean_claim("PH-attention: loss over DeltaNet's", "A9",
+                             arrays["ph_attention_test_loss"] / arrays["deltanet_test_loss"],
+                             below=loss_slack))
     return claims
 
 
@@ -3167,19 +3194,19 @@ def competition_claims(arrays):
     """Cue competition in error-correcting models, none in models of contiguity."""
     indices = {name: dict(zip(PROBES, arrays[f"{slug(name)}_indices"].T, strict=True))
                for name in TRAINED_RULES}
-    claims = [model_claim(f"{name}, trained: blocking index", "A5", indices[name]["blocking"],
-                          above=0.5) for name in CORRECTION]
-    claims += [model_claim(f"{name}, trained: blocking index", "A5", indices[name]["blocking"],
-                           within=(-0.1, 0.1)) for name in CONTIGUITY]
+    claims = [mean_claim(f"{name}, trained: blocking index", "A5", indices[name]["blocking"],
+                         above=0.5) for name in CORRECTION]
+    claims += [mean_claim(f"{name}, trained: blocking index", "A5", indices[name]["blocking"],
+                          within=(-0.1, 0.1)) for name in CONTIGUITY]
     for probe, least in (("overshadowing", 0.25), ("overexpectation", 0.15),
                          ("conditioned inhibition", 0.5), ("extinction", 0.5)):
         lowest = min(CORRECTION, key=lambda name, probe=probe: indices[name][probe].mean())
         highest = max(CONTIGUITY, key=lambda name, probe=probe: indices[name][probe].mean())
         claims += [
-            model_claim(f"{probe}, least index of the trained error-correcting rules ({lowest})",
-                        "A5", indices[lowest][probe], above=least),
-            model_claim(f"{probe}, largest index of the trained contiguity rules ({highest})",
-                        "A5", indices[highest][probe], below=0.1)]
+            mean_claim(f"{probe}, least index of the trained error-correcting rules ({lowest})",
+                       "A5", indices[lowest][probe], above=least),
+            mean_claim(f"{probe}, largest index of the trained contiguity rules ({highest})",
+                       "A5", indices[highest][probe], below=0.1)]
     four = [list(PROBES).index(probe) for probe in ("blocking", "overshadowing", "overexpectation",
                                                     "extinction")]
     claims.append(claim("DeltaNet, hand-set weights: largest difference of four indices from the "
@@ -3187,15 +3214,15 @@ def competition_claims(arrays):
                             arrays["deltanet_hand_set_indices"].mean(axis=0)
                             - arrays["deltanet_hand_set_closed_form_indices"])[four]), below=1e-4))
     alone = np.concatenate([entry["overshadowing, against A alone"] for entry in indices.values()])
-    claims.append(model_claim(
+    claims.append(mean_claim(
         "overshadowing against A alone, all rules: 1 - 1/sqrt 2 = .293 from scaling the compound "
         "to length 1, not competition", "A5", alone, within=(0.2, 0.4)))
     control = list(PROBES).index("blocking")
-    claims += [model_claim(f"{name}, untrained: response to B in the blocking control, over the "
-                           "trained response", "A5",
-                           arrays[f"{slug(name)}_untrained_responses"][:, control, 1]
-                           / arrays[f"{slug(name)}_responses"][:, control, 1].mean(),
-                           within=(-0.25, 0.25)) for name in ("linear attention", "DeltaNet")]
+    claims += [mean_claim(f"{name}, untrained: response to B in the blocking control, over the "
+                          "trained response", "A5",
+                          arrays[f"{slug(name)}_untrained_responses"][:, control, 1]
+                          / arrays[f"{slug(name)}_responses"][:, control, 1].mean(),
+                          within=(-0.25, 0.25)) for name in ("linear attention", "DeltaNet")]
     return claims
 
 
@@ -3205,16 +3232,16 @@ def recovery_claims(arrays):
              for name in [*TRAINED_RULES, "slow fast"]}
     rises["by hand"] = recovery_rise(arrays["ph_attention_hand_set_retention"])[:, 1:]
     largest = {name: rise[:, np.argmax(rise.mean(axis=0))] for name, rise in rises.items()}
-    claims = [model_claim(f"{name}, trained: largest recovery after 4 to 23 orthogonal fillers, "
-                          "less that of a cue never shown", "A8", largest[name], below=0.03)
+    claims = [mean_claim(f"{name}, trained: largest recovery after 4 to 23 orthogonal fillers, "
+                         "less that of a cue never shown", "A8", largest[name], below=0.03)
               for name in TRAINED_RULES if name != "PH-attention"]
-    claims.append(model_claim("the same, PH-attention: it does recover in part; rates per feature "
-                              "are not covered by the theorem", "A8", largest["PH-attention"],
-                              above=0))
-    claims.append(model_claim("the same, PH-attention with hand-set weights and orthogonal dense "
-                              "keys", "A8", largest["by hand"], above=0))
-    claims.append(model_claim("the same, slow and fast features set by hand: a memory that does "
-                              "recover", "A8", largest["slow fast"], above=0.03))
+    claims.append(mean_claim("the same, PH-attention: it does recover in part; rates per feature "
+                             "are not covered by the theorem", "A8", largest["PH-attention"],
+                             above=0))
+    claims.append(mean_claim("the same, PH-attention with hand-set weights and orthogonal dense "
+                             "keys", "A8", largest["by hand"], above=0))
+    claims.append(mean_claim("the same, slow and fast features set by hand: a memory that does "
+                             "recover", "A8", largest["slow fast"], above=0.03))
     return claims
 
 
@@ -3235,18 +3262,18 @@ def associability_claims(arrays):
     """History-dependent rates in trained PH-attention, none in DeltaNet with a learned gate."""
     differences = {name: rate_differences(arrays[f"{slug(name)}_rates"])
                    for name in ("PH-attention", "DeltaNet")}
-    claims = [model_claim(f"PH-attention, trained; {effect}", "A9", samples, above=0.1)
+    claims = [mean_claim(f"PH-attention, trained; {effect}", "A9", samples, above=0.1)
               for effect, samples in differences["PH-attention"].items()]
-    claims += [model_claim(f"DeltaNet, trained; {effect}", "A9", samples, within=(-0.05, 0.05))
+    claims += [mean_claim(f"DeltaNet, trained; {effect}", "A9", samples, within=(-0.05, 0.05))
                for effect, samples in differences["DeltaNet"].items()]
     rates = dict(zip(RATE_PROBES, arrays["ph_attention_rates"].T, strict=True))
-    claims.append(model_claim(
+    claims.append(mean_claim(
         "PH-attention, trained; the last difference, less that left by the same pre-training of "
         "another cue (dense keys share features)", "A9",
         differences["PH-attention"][HALF_EFFECT] - rates["half of the time, another cue"]
         + rates["constant half, another cue"], above=0))
-    claims.append(model_claim("PH-attention: learned eta (at 0 it is DeltaNet)", "A9",
-                              np.exp(arrays["ph_attention_weights_eta_1_bias"]).ravel(), above=0.1))
+    claims.append(mean_claim("PH-attention: learned eta (at 0 it is DeltaNet)", "A9",
+                             np.exp(arrays["ph_attention_weights_eta_1_bias"]).ravel(), above=0.1))
     return claims
 
 
@@ -3306,17 +3333,17 @@ def trained_two_layers(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, 
         return (rates[:, 5:8].mean(axis=-1) - rates[:, :5].mean(axis=-1)) / rates.mean(axis=-1)
     effects, slack = rate_differences(arrays["rates"]), 3.0 if quick else 1.0
     claims = [
-        model_claim("two layers of DeltaNet: loss over that of one hand-set layer", "A9",
-                    arrays["test_loss"] / arrays["hand_set_loss"], below=slack),
-        model_claim("gate of layer 2 after five histories of the same exposure and other errors: "
-                    "range over mean", "A9", spread(arrays["gates_2"]), below=0.05 * slack),
-        model_claim("the same, the write rate of one layer of PH-attention set by hand", "A9",
-                    spread(arrays["hybrid_rates"]), above=0.1),
-        model_claim("gate of layer 2 for a cue never shown less one shown six times, over mean: "
-                    "exposure, not error", "beyond", novelty(arrays["gates_2"]),
-                    within=(-0.2 * slack, 0.2 * slack))]
-    claims += [model_claim(f"two layers of DeltaNet; {effect}", "A9", samples,
-                           within=(-0.1 * slack, 0.1 * slack))
+        mean_claim("two layers of DeltaNet: loss over that of one hand-set layer", "A9",
+                   arrays["test_loss"] / arrays["hand_set_loss"], below=slack),
+        mean_claim("gate of layer 2 after five histories of the same exposure and other errors: "
+                   "range over mean", "A9", spread(arrays["gates_2"]), below=0.05 * slack),
+        mean_claim("the same, the write rate of one layer of PH-attention set by hand", "A9",
+                   spread(arrays["hybrid_rates"]), above=0.1),
+        mean_claim("gate of layer 2 for a cue never shown less one shown six times, over mean: "
+                   "exposure, not error", "beyond", novelty(arrays["gates_2"]),
+                   within=(-0.2 * slack, 0.2 * slack))]
+    claims += [mean_claim(f"two layers of DeltaNet; {effect}", "A9", samples,
+                          within=(-0.1 * slack, 0.1 * slack))
                for effect, samples in effects.items()]
     note = f" (quick: {seeds} models, {steps} steps)" if quick else ""
     return Result(arrays, [row._replace(claim=row.claim + note) for row in claims])

@@ -6,6 +6,7 @@ Colours are those of Okabe & Ito (2008), told apart by colour-blind readers; lin
 markers tell them apart in grey print.
 """
 
+import functools
 import itertools
 
 import numpy as np
@@ -25,6 +26,31 @@ def new_figure(rows=1, columns=1, *, width=4.6, height=3.6):
     for axis in axes.flat:
         axis.spines[["top", "right"]].set_visible(False)
     return figure, axes
+
+
+@functools.cache
+def student_quantile(freedom):
+    """97.5% quantile of Student's t with a whole number of degrees of freedom, >= 1.
+
+    Bisection of P(|t| < sqrt(freedom) tan(angle)) = 95% with its finite sums (Abramowitz & Stegun
+    1964, 26.7.3 and 26.7.4).
+    """
+    powers = np.arange(freedom % 2, freedom - 1, 2)
+    terms = np.cumprod(np.where(powers < 2, 1.0, (powers - 1) / np.maximum(powers, 1)))
+    low, high = 0.0, np.pi / 2
+    for _ in range(60):
+        angle = (low + high) / 2
+        share = np.sin(angle) * np.sum(terms * np.cos(angle)**powers)
+        share = share if freedom % 2 == 0 else (angle + share) * 2 / np.pi
+        low, high = (low, angle) if share > 0.95 else (angle, high)
+    return float(np.sqrt(freedom) * np.tan(angle))
+
+
+def mean_and_half(samples, axis=0):
+    """Mean over replicates and half of its 95% interval (Student's t, independent replicates)."""
+    n = samples.shape[axis]
+    error = np.std(samples, axis=axis, ddof=1) / np.sqrt(n)
+    return np.mean(samples, axis=axis), student_quantile(n - 1) * error
 
 
 # ------------------------------------------------------------------------------------------ core
@@ -627,11 +653,6 @@ def _rule_array(arrays, rule, key):
     return arrays[f"{rule.lower().replace(' ', '_').replace('-', '_')}_{key}"]
 
 
-def _mean_and_half(samples):
-    """Mean over models (axis 0) and half of its 95% interval (normal)."""
-    return samples.mean(axis=0), 1.96 * samples.std(axis=0, ddof=1) / len(samples) ** 0.5
-
-
 def _smoothed(losses, width=25):
     """Mean loss over models, averaged over `width` steps: (steps, losses)."""
     mean = np.convolve(losses.mean(axis=1), np.ones(width) / width, mode="valid")
@@ -649,7 +670,7 @@ def trained_losses(arrays, claims):
     left.plot([], [], color="0.4", linewidth=3, label="hand-set weights (bars, right)")
     right.plot(*_smoothed(arrays["once_losses"]), color=COLOURS["orange"],
                label="linear attention, training")
-    mean, half = _mean_and_half(arrays["once_test_loss"])
+    mean, half = mean_and_half(arrays["once_test_loss"])
     right.errorbar(len(arrays["once_losses"]) * 1.04, mean, half, color=COLOURS["orange"],
                    marker="o", label="new sequences after training")
     right.axhline(float(arrays["floor"]), color=COLOURS["black"], linestyle=":",
@@ -671,7 +692,7 @@ def trained_indices(arrays, claims):
     figure, axes = new_figure(2, 3, width=3.9, height=3.1)
     place = np.arange(len(rules))
     for i, (axis, probe) in enumerate(zip(axes.flat, probes, strict=True)):
-        trained = [_mean_and_half(_rule_array(arrays, rule, "indices"))
+        trained = [mean_and_half(_rule_array(arrays, rule, "indices"))
                    for rule in rules]
         by_hand = [_rule_array(arrays, rule, "hand_set_indices").mean(axis=0)[i] for rule in rules]
         closed = [_rule_array(arrays, rule, "closed_form_indices")[i] for rule in rules]
@@ -707,7 +728,7 @@ def trained_recovery(arrays, claims):
         for cue, colour, line, marker, label in (
                 (0, "blue", "-", "o", "acquired and extinguished cue"),
                 (1, "orange", "--", "s", "cue never shown")):
-            axis.errorbar(trials, *_mean_and_half(responses[:, cue]), color=COLOURS[colour],
+            axis.errorbar(trials, *mean_and_half(responses[:, cue]), color=COLOURS[colour],
                           linestyle=line, marker=marker, label=label)
         if by_hand is not None:
             axis.plot(trials, by_hand[:, 0].mean(axis=0), color=COLOURS["black"], linestyle=":",
@@ -726,7 +747,7 @@ def trained_rates(arrays, claims):
     names = [str(name) for name in arrays["rate_probes"][::2]]
     figure, axes = new_figure(1, 2, width=4.4)
     for axis, rule in zip(axes.flat, ("DeltaNet", "PH-attention"), strict=True):
-        mean, half = _mean_and_half(_rule_array(arrays, rule, "rates"))
+        mean, half = mean_and_half(_rule_array(arrays, rule, "rates"))
         for shift, part, colour, marker, label in (
                 (-0.12, slice(0, None, 2), "blue", "o", "pre-training of the same cue"),
                 (0.12, slice(1, None, 2), "orange", "s", "pre-training of another cue")):
@@ -749,7 +770,7 @@ def trained_gates(arrays, claims):
             ("gates_1", "sky", "v", "DeltaNet, trained: gate of layer 1 (sees the token)"),
             ("gates_2", "blue", "o", "DeltaNet, trained: gate of layer 2 (sees layer 1's answer)"),
             ("hybrid_rates", "red", "D", "PH-attention, one layer by hand: beta x associability")):
-        axis.errorbar(range(len(histories)), *_mean_and_half(arrays[key]), linestyle="",
+        axis.errorbar(range(len(histories)), *mean_and_half(arrays[key]), linestyle="",
                       color=COLOURS[colour], marker=marker, label=label)
     axis.set_xticks(range(len(histories)), histories)
     axis.set(xlabel="history of cue A before the trial", ylim=(0, 1.45),
