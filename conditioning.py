@@ -928,8 +928,8 @@ def hebbian_tracking_error(*, decay, K, rho, sigma2, s2):
 
     sigma2 [1 - 2 (1-g) rho / (1 - g rho) + h (1 + g rho) / (1 - g rho)] + h [K (sigma2 + s2) -
     sigma2], h = (1-g) / (1+g): the lag of the exponential mean behind A_t, then the interference
-    of other cues and the noise of outcomes. Exact. Derived here, from W = K (1-g) sum_j g^j x v^T
-    over past trials and E x x^T (x . y)^2 = 1/K for independent unit cues; no source has it.
+    of other cues and the noise of outcomes. Exact; derived here, as the second moment of the
+    response K (1-g) sum_j g^j (x_{t-1-j} . x_t) v_{t-1-j} less A_t^T x_t; E (x_i . x_j)^2 = 1/K.
     """
     g, share = decay, (1 - decay) / (1 + decay)
     bias = 1 - 2 * (1 - g) * rho / (1 - g * rho) + share * (1 + g * rho) / (1 - g * rho)

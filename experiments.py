@@ -1134,8 +1134,8 @@ def layer_predictions(function, trials, *, start=None, **parameters):
 
 
 def _ph_layer(queries, cues, outcomes, test, rates, start, parameters):
-    eta = rules.array_module(cues).where(test, 0.0, parameters["eta"])
-    return conditioning.ph_attention(queries, cues, outcomes, beta=rates["beta"], eta=eta,
+    held = conditioning.frozen(test, eta=parameters["eta"])
+    return conditioning.ph_attention(queries, cues, outcomes, beta=rates["beta"], **held,
                                      form="parallel", **start)[0]
 
 
@@ -1839,24 +1839,24 @@ def theoretical_capacity(probability, d, p, high):
 CAPACITY_RANGES = ((8, 64), (32, 256), (8, 256))
 
 
-def capacity_slopes(capacities, dimensions, large_enough):
+def capacity_slopes(capacities, dimensions, simulated):
     """Slopes (..., criteria, ranges) of log capacity (..., criteria, N) over log d (N,).
 
-    Fitted where large_enough (criteria, N); NaN where fewer than 3 dimensions are left.
+    Fitted where simulated (criteria, N) is 4 pairs or more; NaN where fewer than 3 dimensions are left.
     """
     slopes = np.full(capacities.shape[:-1] + (len(CAPACITY_RANGES),), np.nan)
     for j, (low, high) in enumerate(CAPACITY_RANGES):
         for i in range(capacities.shape[-2]):
-            fitted = (dimensions >= low) & (dimensions <= high) & large_enough[i]
+            fitted = (dimensions >= low) & (dimensions <= high) & (simulated[i] >= 4)
             if np.sum(fitted) >= 3:
                 slopes[:, i, j] = slope(dimensions[fitted], capacities[:, i, fitted])
     return slopes
 
 
 @experiment(quick={"dimensions": (8, 16, 32, 64), "items": 2000, "delta_dimensions": (8, 16),
-                   "worst_dimensions": (8, 32, 128, 1024, 4096, 16384), "largest": 12})
+                   "worst_dimensions": (8, 32, 128, 1024, 4096, 16384)})
 def capacity(*, seed=0, device="cpu", dimensions=(8, 16, 32, 64, 128, 256), items=4000,
-             delta_dimensions=(8, 16, 32, 64), resamples=300, largest=20, small_beta=0.02,
+             delta_dimensions=(8, 16, 32, 64), resamples=300, largest=20, small_beta=0.1,
              repeated_d=32,
              worst_dimensions=(8, 16, 32, 64, 128, 256, 1024, 16384, 131072, 1000000)):
     """Pairs that one d x d memory holds: worst case, faithful retrieval, identification."""
@@ -1893,8 +1893,8 @@ def capacity(*, seed=0, device="cpu", dimensions=(8, 16, 32, 64, 128, 256), item
     simultaneous = NormalDist().inv_cdf(1 - 0.025 / success.size) * error
     misfit = np.max(np.abs(closed - success) / np.maximum(simultaneous, 0.015))
 
-    fitted = simulated[0] >= 4
-    slopes, theory_slopes = (capacity_slopes(a, dimensions, fitted) for a in (simulated, theory))
+    slopes, theory_slopes = (capacity_slopes(a, dimensions, simulated[0])
+                             for a in (simulated, theory))
     low, high = np.quantile(slopes[1:], [0.025, 0.975], axis=0)
     count = np.sum(np.isfinite(slopes[0]))
     all_slopes = NormalDist().inv_cdf(1 - 0.025 / count) * np.std(slopes[1:], axis=0)
@@ -1935,14 +1935,15 @@ def capacity(*, seed=0, device="cpu", dimensions=(8, 16, 32, 64, 128, 256), item
     rng, repeated_n = np.random.default_rng([seed, 4]), 2 * repeated_d
     keys, values = (xp.asarray(random_units(rng, 16, repeated_n, repeated_d)) for _ in range(2))
     stores = [pair_store(keys, values, "least squares"),
-              *(repeated_delta(keys, values, beta=beta, passes=int(40 / beta))
+              *(repeated_delta(keys, values, beta=beta, passes=int(30 / beta))
                 for beta in (small_beta, 1.0))]
     repeated = np.array([host(squared(keys @ store - values).mean(axis=-1)) for store in stores])
     repeated_text = f"d {repeated_d}, n {repeated_n}"
 
     spread = {name: [np.nanmin(slopes[0, rows]), np.nanmax(slopes[0, rows])]
               for name, rows in (("faithful", slice(0, 8)), ("identification", slice(8, 12)))}
-    d_range = f"d {dimensions[0]}-{dimensions[-1]}"
+    first, last = CAPACITY_RANGES[-1]
+    d_range = f"d {max(first, dimensions[0])}-{min(last, dimensions[-1])}"
     return Result({
         "d": dimension[:, 0], "n": n[:, 0], "success": success, "simultaneous": simultaneous,
         "theory": closed, "dimensions": dimensions,
@@ -2451,7 +2452,8 @@ def unlearned(memory, key, value, how, kept):
 
 @experiment(quick={"loads": (4, 16, 28)})
 def unlearning(*, seed=0, device="cpu", d=32, loads=(4, 8, 16, 24, 28), replicates=200, kept=0.3,
-               overlaps=(0.0, 0.2, 0.4, 0.6, 0.8), beta=0.3, presentations=12, sweeps=300):
+               overlaps=(0.0, 0.2, 0.4, 0.6, 0.8), beta=0.3, presentations=12, sweeps=300,
+               rehearsals=16):
     """Unlearning one of n associations: what is left of it, and what the others pay (P5)."""
     xp, stores = device_module(device), ("hebb", "least squares")
     measured = np.zeros((len(stores), len(UNLEARNING), len(loads), 4, replicates))
@@ -2475,10 +2477,11 @@ def unlearning(*, seed=0, device="cpu", d=32, loads=(4, 8, 16, 24, 28), replicat
                            state=memory, beta=beta)
         repeated.append(host(xp.sqrt(squared(answers) / squared(answers[:, :1]))))
     # From the store that holds all: the other pairs as before, the target's outcome omitted.
-    omitted, state = xp.concatenate([0 * values[:, :1], values[:, 1:]], axis=1), memory
+    omitted = xp.concatenate([0 * values[:, :1], values[:, 1:]], axis=1)[:rehearsals]
+    cues, state = keys[:rehearsals], memory[:rehearsals]
     for _ in range(sweeps):
-        _, state = learn(rules.rescorla_wagner, keys, omitted, state=state, beta=1.0)
-    rehearsed = host(squared(keys @ state - omitted).max(axis=-1))
+        _, state = learn(rules.rescorla_wagner, cues, omitted, state=state, beta=1.0)
+    rehearsed = host(squared(cues @ state - omitted).max(axis=-1))
 
     overlap = []
     rng, n = np.random.default_rng([seed, 1]), loads[len(loads) // 2]
@@ -2527,8 +2530,9 @@ def unlearning(*, seed=0, device="cpu", d=32, loads=(4, 8, 16, 24, 28), replicat
         claim("the others pay, Hebbian store: |change|^2 of their responses is (1/d)(1+(n-2)/d) + "
               "3/(d(d+2)): largest relative distance of the 95% interval", "P5",
               distance(corrected[:, 0, :, 1], change[0]), below=0.05),
-        claim("the others pay, converged delta store: |change|^2 is 1/d: largest relative distance "
-              "of the 95% interval", "P5", distance(corrected[:, 1, :, 1], change[1]), below=0.05),
+        claim("the others pay, delta store that holds all: |change|^2 is 1/d: largest relative "
+              "distance of the 95% interval", "P5",
+              distance(corrected[:, 1, :, 1], change[1]), below=0.05),
         claim("their squared error in the Hebbian store falls, an interferer is gone: change, n/d "
               f"{loads[middle] / d:g}", "beyond", fall[0], interval=fall[1:], below=0),
         claim("... to (n-2)(1/d - 1/d^2) + 3/(d(d+2)): largest relative distance of the 95% "
@@ -2544,9 +2548,9 @@ def unlearning(*, seed=0, device="cpu", d=32, loads=(4, 8, 16, 24, 28), replicat
               "largest relative distance of the 95% interval, rho > 0, both stores", "beyond",
               distance(overlap[..., 1:], overlap_theory[:, 1:]), below=0.05),
         claim("rehearsing the others in turn with omissions of the US, delta rule at beta 1, "
-              f"n/d {loads[-1] / d:g}, {sweeps} sweeps: largest squared error of any, the target's "
-              f"response counted as error, in the median of {replicates} stores; so the damage is "
-              "the price of a single step", "beyond", np.median(rehearsed), below=1e-3)])
+              f"n/d {loads[-1] / d:g}, {sweeps} sweeps: largest squared error of any, the "
+              f"target's response counted as error, in the median of {len(rehearsed)} stores; so "
+              "the damage is the price of a single step", "beyond", np.median(rehearsed), below=1e-3)])
 
 
 @experiment(quick={"linear": (4000, 8000, 16000), "repeats": 5})
@@ -2864,10 +2868,9 @@ def adam_step(parameters, gradients, moments, step, rate):
     return new, new_moments
 
 
-def learning_rate(step, steps, largest, warm_up=60):
-    """Rises linearly over the warm-up, then falls to 0 along half a cosine; step 1 to steps."""
-    rise = min(1.0, step / warm_up)
-    return largest * rise * (0.5 + 0.5 * np.cos(np.pi * step / steps))
+def learning_rate(step, steps, largest):
+    """Half a cosine from `largest` to 0, times a linear rise over 60 steps; step 1 to steps."""
+    return largest * min(1.0, step / 60) * (0.5 + 0.5 * np.cos(np.pi * step / steps))
 
 
 def train(rule, parameters, draw, *, steps, rate, label="", xp=np):
@@ -2958,12 +2961,12 @@ class CueSets(NamedTuple):
     outcomes: Any
 
 
-def random_cue_sets(generators, *, sets, cues=CUES, outcomes=OUTCOMES):
+def random_cue_sets(generators, *, sets):
     """`CueSets`, on the host: uniform random orthonormal bases (Mezzadri 2007), one rng a model."""
     def bases(rng, size):
         q, r = np.linalg.qr(rng.normal(size=(sets, size, size)))
         return q * np.sign(np.diagonal(r, axis1=-2, axis2=-1))[..., None, :]
-    drawn = [(bases(rng, cues), bases(rng, outcomes)) for rng in generators]
+    drawn = [(bases(rng, CUES), bases(rng, OUTCOMES)) for rng in generators]
     return CueSets(*(np.stack(each) for each in zip(*drawn, strict=True)))
 
 
@@ -3041,18 +3044,18 @@ def recovery_rise(responses):
     return rise[:, 0] - rise[:, 1]
 
 
-def slow_fast_responses(rule, parameters, design, sets, *, beta=0.6, decays=(1.0, 0.6)):
+def slow_fast_responses(rule, parameters, design, sets):
     """`probe_responses` of a memory set by hand that does recover; rule and parameters are ignored.
 
-    Each cue twice, in features that decay slowly and fast and share one error: slow excitation
-    outlives fast inhibition.
+    Each cue twice, in features that do not decay and that keep .6 a trial and share one error, at
+    rate .6: slow excitation outlives fast inhibition.
     """
     tokens = design_prompt(design, sets)
     cues, outcomes = np.split(tokens[..., :-1], [sets.cues.shape[-1]], axis=-1)
     keys = np.concatenate([cues, cues], axis=-1) / np.sqrt(2)
-    decay = np.ones(keys.shape) * np.repeat(decays, cues.shape[-1])
+    decay = np.ones(keys.shape) * np.repeat([1.0, 0.6], cues.shape[-1])
     outputs, _ = conditioning.gated_deltanet(
-        keys, keys, outcomes, **conditioning.frozen(tokens[..., -1] > 0, beta=beta, decay=decay))
+        keys, keys, outcomes, **conditioning.frozen(tokens[..., -1] > 0, beta=0.6, decay=decay))
     return np.sum(outputs[..., -1, :] * sets.outcomes[..., 0, :], axis=-1)
 
 
@@ -3082,11 +3085,11 @@ def closed_form_indices(rule, beta, n=6):
                      1 - extinguished / single, alone])
 
 
-def gate_means(rule, parameters, sets, layer=1):
-    """Mean gate (S, 3) on paired, omitted and asked tokens of "6A+|6A-|A?"."""
+def gate_means(rule, parameters, sets):
+    """Mean gate of layer 1 (S, 3) on paired, omitted and asked tokens of "6A+|6A-|A?"."""
     xp, dtype = rules.array_module(parameters["positions"]), parameters["positions"].dtype
     tokens = xp.asarray(design_prompt("6A+|6A-|A?", sets).astype(dtype))
-    gate = host(model_answers(rule, parameters, tokens)[1][layer - 1][2]["beta"]).mean(axis=1)
+    gate = host(model_answers(rule, parameters, tokens)[1][0][2]["beta"]).mean(axis=1)
     return np.stack([part.mean(axis=-1) for part in np.split(gate, [6, 12], axis=-1)], axis=-1)
 
 
@@ -3120,11 +3123,15 @@ def saved_weights(arrays, name):
 
 
 def trained_arrays(name, start, parameters, losses, test, cue_sets, xp):
-    """All that is measured of one trained rule, by name, on the host."""
+    """All that is measured of one trained rule, by name, on the host.
+
+    "unplaced": after training, with the positions set to 0.
+    """
     rule = TRAINED_RULES[name]
     few = Sequences(*(array[:, :128] for array in test))
     constants, by_hand = best_hand_set(rule, few, xp)
     gates = gate_means(rule, parameters, cue_sets)
+    unplaced = parameters | {"positions": 0 * parameters["positions"]}
     indices, responses = probe_indices(rule, parameters, cue_sets)
     found = {
         "losses": losses, "test_loss": loss_of(rule, parameters, test),
@@ -3135,6 +3142,9 @@ def trained_arrays(name, start, parameters, losses, test, cue_sets, xp):
         "hand_set_indices": probe_indices(rule, by_hand, cue_sets)[0],
         "closed_form_indices": closed_form_indices(rule, gates[:, 0].mean()),
         "hand_set_closed_form_indices": closed_form_indices(rule, constants["beta"]),
+        "unplaced_test_loss": loss_of(rule, unplaced, test),
+        "unplaced_indices": probe_indices(rule, unplaced, cue_sets)[0],
+        "unplaced_gates": gate_means(rule, unplaced, cue_sets),
         "gates": gates, "rates": rate_probes(rule, parameters, cue_sets),
         "retention": responses_after_retention(rule, parameters, cue_sets),
         "hand_set_retention": responses_after_retention(rule, by_hand, cue_sets)}
@@ -3142,11 +3152,14 @@ def trained_arrays(name, start, parameters, losses, test, cue_sets, xp):
     return {f"{slug(name)}_{key}": value for key, value in found.items()}
 
 
-@experiment(quick={"seeds": 3, "steps": 200, "ph_steps": 240, "once_steps": 120, "sets": 80,
+@experiment(quick={"seeds": 3, "steps": 200, "compared_steps": 240, "once_steps": 120, "sets": 80,
                    "test_sequences": 64, "quick": True})
-def trained(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, steps=500, ph_steps=1000,
+def trained(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, steps=500, compared_steps=1000,
             once_steps=300, rate=0.05, sets=200, test_sequences=512, quick=False):
-    """Cue competition, no recovery, error-driven rates: do they survive training?"""
+    """Cue competition, no recovery, error-driven rates: do they survive training?
+
+    compared_steps: of DeltaNet and PH-attention, whose losses are compared; steps: of the others.
+    """
     xp = device_module(device)
     test = association_task(seed_generators(seed, seeds, 1), sequences=test_sequences, pairs=pairs)
     test = Sequences(*map(xp.asarray, test))
@@ -3157,8 +3170,9 @@ def trained(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, steps=500, 
     arrays = {"probes": np.array(list(PROBES)), "rate_probes": np.array(list(RATE_PROBES)),
               "retention_trials": np.array(RETENTION), "hand_set_names": np.array(HAND_SET),
               "floor": np.array((pairs - 1) / (CUES + pairs - 1))}
-    for number, (name, rule) in enumerate(TRAINED_RULES.items(), 1):
-        models = train_rule(name, steps=ph_steps if rule.associability else steps, rate=rate,
+    for number, name in enumerate(TRAINED_RULES, 1):
+        models = train_rule(name, rate=rate, steps=(
+                                compared_steps if name in ("DeltaNet", "PH-attention") else steps),
                             label=f"{number} of {len(TRAINED_RULES) + 1}, {name}", **common)
         arrays |= trained_arrays(name, *models, test, cue_sets, xp)
     _, parameters, arrays["once_losses"] = train_rule(
@@ -3169,24 +3183,27 @@ def trained(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, steps=500, 
                                        Sequences(*map(xp.asarray, once)))
     arrays["slow_fast_retention"] = responses_after_retention(None, None, cue_sets,
                                                               slow_fast_responses)
-    claims = [*training_claims(arrays, loss_slack=1.6 if quick else 1.0),
+    claims = [*training_claims(arrays, quick),
               *competition_claims(arrays), *recovery_claims(arrays), *associability_claims(arrays)]
     note = f" (quick: {seeds} models, {steps} steps)" if quick else ""
     return Result(arrays, [row._replace(claim=row.claim + note) for row in claims])
 
 
-def training_claims(arrays, *, loss_slack):
-    """That the models have learned the task."""
+def training_claims(arrays, quick):
+    """That the models have learned the task; in a quick run, to within 1.6 of what it takes."""
+    loss_slack = 1.6 if quick else 1.0
     claims = [mean_claim(f"{name}: loss after training over that of the best hand-set weights",
                          "A5", arrays[f"{slug(name)}_test_loss"]
                          / arrays[f"{slug(name)}_hand_set_loss"], below=loss_slack)
               for name in TRAINED_RULES]
-    claims.append(mean_claim(
-        "linear attention, each pair shown once: loss over its exact floor (N-1)/(d+N-1)", "A5",
-        arrays["once_test_loss"] / arrays["floor"], within=(0.97, 1.05 * loss_slack)))
-    claims.append(mean_claim("PH-attention: loss over DeltaNet's", "A9",
-                             arrays["ph_attention_test_loss"] / arrays["deltanet_test_loss"],
-                             below=loss_slack))
+    if not quick:
+        claims.append(mean_claim(
+            "linear attention, each pair shown once: loss over its exact floor (N-1)/(d+N-1)",
+            "A5", arrays["once_test_loss"] / arrays["floor"], within=(0.97, 1.05)))
+        claims.append(mean_claim(
+            f"PH-attention: loss over DeltaNet's, each after {len(arrays['deltanet_losses'])} "
+            "steps", "A9", arrays["ph_attention_test_loss"] / arrays["deltanet_test_loss"],
+            below=1))
     return claims
 
 
@@ -3207,6 +3224,14 @@ def competition_claims(arrays):
                        "A5", indices[lowest][probe], above=least),
             mean_claim(f"{probe}, largest index of the trained contiguity rules ({highest})",
                        "A5", indices[highest][probe], below=0.1)]
+    placed = arrays["deltanet_unplaced_indices"][:, 0] - indices["DeltaNet"]["blocking"]
+    claims.append(mean_claim("DeltaNet, trained: rise of the blocking index when the positions are "
+                             "set to 0; they overlap the keys of A and B", "beyond", placed,
+                             above=0))
+    gates = arrays["deltanet_unplaced_gates"]
+    claims.append(mean_claim("DeltaNet, trained, positions set to 0: gate on an omission less gate "
+                             "on a query, tokens that differ in the is-query flag alone", "beyond",
+                             gates[:, 1] - gates[:, 2], above=0.5))
     four = [list(PROBES).index(probe) for probe in ("blocking", "overshadowing", "overexpectation",
                                                     "extinction")]
     claims.append(claim("DeltaNet, hand-set weights: largest difference of four indices from the "
@@ -3222,19 +3247,23 @@ def competition_claims(arrays):
                           "trained response", "A5",
                           arrays[f"{slug(name)}_untrained_responses"][:, control, 1]
                           / arrays[f"{slug(name)}_responses"][:, control, 1].mean(),
-                          within=(-0.25, 0.25)) for name in ("linear attention", "DeltaNet")]
+                          within=(-0.1, 0.1)) for name in ("linear attention", "DeltaNet")]
     return claims
 
 
 def recovery_claims(arrays):
-    """No recovery by orthogonal fillers, by the largest rise over their number."""
+    """No recovery by orthogonal fillers, by the largest rise over their number.
+
+    Linear attention and RetNet do not extinguish, so that nothing could recover: no claim.
+    """
     rises = {name: recovery_rise(arrays[f"{slug(name)}_retention"])[:, 1:]
              for name in [*TRAINED_RULES, "slow fast"]}
     rises["by hand"] = recovery_rise(arrays["ph_attention_hand_set_retention"])[:, 1:]
     largest = {name: rise[:, np.argmax(rise.mean(axis=0))] for name, rise in rises.items()}
-    claims = [mean_claim(f"{name}, trained: largest recovery after 4 to 23 orthogonal fillers, "
-                         "less that of a cue never shown", "A8", largest[name], below=0.03)
-              for name in TRAINED_RULES if name != "PH-attention"]
+    claims = [mean_claim(f"{name}, trained: largest recovery after {RETENTION[1]} to "
+                         f"{RETENTION[-1]} orthogonal fillers, less that of a cue never shown",
+                         "A8", largest[name], below=0.03)
+              for name in ("DeltaNet", "Gated DeltaNet")]
     claims.append(mean_claim("the same, PH-attention: it does recover in part; rates per feature "
                              "are not covered by the theorem", "A8", largest["PH-attention"],
                              above=0))
@@ -3253,7 +3282,8 @@ def rate_differences(rates):
     strength = dict(zip(RATE_PROBES, rates.T, strict=True))
     return {"latent inhibition: another cue less the pre-exposed cue":
             strength["omitted, another cue"] - strength["omitted"],
-            "Hall-Pearce: another cue less the cue paired with a weak outcome":
+            "after weak outcomes (as in Hall-Pearce), associability read with another outcome: "
+            "another cue less the cue paired with the weak outcome":
             strength["constant half, another cue"] - strength["constant half"],
             HALF_EFFECT: strength["half of the time"] - strength["constant half"]}
 
@@ -3301,6 +3331,16 @@ def rates_after(rule, parameters, sets, layer):
     return np.stack(rates, axis=-1)
 
 
+def spread_of_rates(rates):
+    """Range (S,) of rates (S, histories) over those that show A six times, over their mean."""
+    return np.ptp(rates[:, :5], axis=-1) / rates[:, :5].mean(axis=-1)
+
+
+def rate_of_novelty(rates):
+    """Rate (S,) after histories without A less that after six trials of A, over the mean of all."""
+    return (rates[:, 5:8].mean(axis=-1) - rates[:, :5].mean(axis=-1)) / rates.mean(axis=-1)
+
+
 @experiment(quick={"seeds": 3, "steps": 200, "sets": 30, "test_sequences": 64, "quick": True})
 def trained_two_layers(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, steps=800,
                        rate=0.03, sets=200, test_sequences=512, quick=False):
@@ -3324,27 +3364,22 @@ def trained_two_layers(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, 
               "rates": rate_probes(rule, parameters, cue_sets)}
     arrays |= {f"weights_{name}": host(value) for name, value in parameters.items()}
 
-    def spread(rates):
-        """Range over the histories that show A six times, over the mean."""
-        return np.ptp(rates[:, :5], axis=-1) / rates[:, :5].mean(axis=-1)
-
-    def novelty(rates):
-        """Rate after histories without A less that after six trials of A, over the mean."""
-        return (rates[:, 5:8].mean(axis=-1) - rates[:, :5].mean(axis=-1)) / rates.mean(axis=-1)
-    effects, slack = rate_differences(arrays["rates"]), 3.0 if quick else 1.0
+    effects = rate_differences(arrays["rates"])
     claims = [
-        mean_claim("two layers of DeltaNet: loss over that of one hand-set layer", "A9",
-                   arrays["test_loss"] / arrays["hand_set_loss"], below=slack),
+        mean_claim(f"two layers of DeltaNet ({steps} steps, rate {rate:g}): loss over that of one "
+                   "hand-set layer", "A9", arrays["test_loss"] / arrays["hand_set_loss"], below=1),
         mean_claim("gate of layer 2 after five histories of the same exposure and other errors: "
-                   "range over mean", "A9", spread(arrays["gates_2"]), below=0.05 * slack),
+                   "range over mean", "A9", spread_of_rates(arrays["gates_2"]), below=0.05),
         mean_claim("the same, the write rate of one layer of PH-attention set by hand", "A9",
-                   spread(arrays["hybrid_rates"]), above=0.1),
+                   spread_of_rates(arrays["hybrid_rates"]), above=0.1),
         mean_claim("gate of layer 2 for a cue never shown less one shown six times, over mean: "
-                   "exposure, not error", "beyond", novelty(arrays["gates_2"]),
-                   within=(-0.2 * slack, 0.2 * slack))]
+                   "exposure, not error", "beyond", rate_of_novelty(arrays["gates_2"]),
+                   within=(-0.2, 0.2))]
     claims += [mean_claim(f"two layers of DeltaNet; {effect}", "A9", samples,
-                          within=(-0.1 * slack, 0.1 * slack))
+                          within=(-0.1, 0.1))
                for effect, samples in effects.items()]
+    if quick:  # too few steps for the others: only the control and the last difference
+        claims = [claims[2], claims[-1]]
     note = f" (quick: {seeds} models, {steps} steps)" if quick else ""
     return Result(arrays, [row._replace(claim=row.claim + note) for row in claims])
 
@@ -3388,13 +3423,13 @@ def best_seconds(xp, calls, repeats):
     return best
 
 
-def timed_layer(xp, rng, batch, T, K, D, dtype=np.float32):
-    """Queries, unit keys, values, beta and decay of a layer, on the device."""
+def timed_layer(xp, rng, batch, T, K, D):
+    """Queries, unit keys, values, beta and decay of a layer, float32, on the device."""
     queries, keys = rng.normal(size=(2, batch, T, K))
     keys /= np.sqrt(np.sum(keys**2, axis=-1, keepdims=True))
     arrays = (queries, keys, rng.normal(size=(batch, T, D)), rng.uniform(0.1, 1, (batch, T)),
               rng.uniform(0.9, 1, (batch, T)))
-    return [xp.asarray(array.astype(dtype)) for array in arrays]
+    return [xp.asarray(array.astype(np.float32)) for array in arrays]
 
 
 def loop_gradients(queries, keys, values, d_outputs, *, beta):
@@ -3456,11 +3491,11 @@ def speed_by_size(xp, rng, repeats, sizes):
     return found
 
 
-def speed_of_training(xp, rng, repeats, lengths, features, batch=16):
-    """Loop seconds over parallel seconds, forward and backward: (features, lengths)."""
+def speed_of_training(xp, rng, repeats, lengths, features):
+    """Loop over parallel seconds, forward and backward of 16 sequences: (features, lengths)."""
     ratios = []
     for K, T in itertools.product(features, lengths):
-        q, k, v, beta, _ = timed_layer(xp, rng, batch, T, K, K)
+        q, k, v, beta, _ = timed_layer(xp, rng, 16, T, K, K)
         times = best_seconds(xp, {
             "loop": functools.partial(loop_gradients, q, k, v, v, beta=beta),
             "parallel": lambda q=q, k=k, v=v, beta=beta: (
@@ -3489,9 +3524,9 @@ def speed_of_simulation(xp, rng, repeats, batches, trials):
     return rates
 
 
-def speed_of_stream(xp, rng, repeats, events, cues=100, active=3):
-    """Seconds for one stream of sparse events, 100 cues to 100 outcomes, float64, chunks of 24."""
-    drawn = xp.asarray((rng.uniform(size=(2, events, cues)) < active / cues).astype(float))
+def speed_of_stream(xp, rng, repeats, events):
+    """Seconds for one stream of events, 3 of 100 cues and outcomes each, float64, chunks of 24."""
+    drawn = xp.asarray((rng.uniform(size=(2, events, 100)) < 0.03).astype(float))
     call = functools.partial(conditioning.deltanet, drawn[0], drawn[0], drawn[1], beta=0.02,
                              chunk=24)
     return best_seconds(xp, {"stream": call}, repeats)["stream"]
@@ -3545,7 +3580,7 @@ def knee(sizes, seconds):
     "repeats": 1, "T": 1024, "chunks": (16,), "lengths": (32, 64), "features": (32,),
     "batches": (2000,), "trials": 50, "events": 10_000, "longest": 4096,
     "sizes": {"batch": (1, 4), "T": (128, 256), "K": (32, 64), "D": (32, 64)}})
-def benchmark(*, seed=0, device="cpu", repeats=5, heads=16, T=4096, chunks=(8, 16, 32, 64, 128),
+def benchmark(*, seed=0, device="cpu", repeats=5, heads=16, T=4096, chunks=(16, 8, 32, 64, 128),
               sizes=None, lengths=(16, 32, 64, 128, 256, 512), features=(16, 32, 64),
               batches=(100, 400, 1600, 6400, 25_600, 102_400), trials=60, events=100_000,
               longest=65_536):
@@ -3562,25 +3597,29 @@ def benchmark(*, seed=0, device="cpu", repeats=5, heads=16, T=4096, chunks=(8, 1
     # is executed would reward waste.
     counted = heads * T * (6 * 64 * 64 + 4 * 16 * 64 + 2 * 16 * 64 + 16 * 128)
     product_rate = 2 * 1024**3 / found["product_seconds"]
-    claims, layer = [], f"{heads} sequences x heads, T = {T}, K = D = 64, float32"
+    claims, reported, layer = [], [], f"{heads} sequences x heads, T = {T}, K = D = 64, float32"
     for name, share in (("deltanet", 0.40), ("gated", 0.35)):
         chunk = min(chunks, key=lambda chunk, name=name: seconds[f"{name} {chunk}"])
         best = seconds[f"{name} {chunk}"]
-        claims += [
-            claim(f"{name}, chunkwise (best chunk {chunk}: {1e3 * best:.0f} ms) over the loop over "
-                  f"trials, {layer}", "beyond", seconds[f"{name} recurrent"] / best, above=4),
-            claim(f"{name}, share of the rate of a 1024^3 product ({product_rate / 1e9:.0f} "
-                  "GFLOP/s) at a fixed 32.8 thousand operations a token", "beyond",
-                  counted / best / product_rate, above=share)]
+        claims.append(claim(
+            f"{name}, chunkwise (best chunk {chunk}: {1e3 * best:.0f} ms) over the loop over "
+            f"trials, {layer}", "beyond", seconds[f"{name} recurrent"] / best, above=4))
+        text = (f"{name}, share of the rate of a 1024^3 product ({product_rate / 1e9:.0f} "
+                "GFLOP/s) at a fixed 32.8 thousand operations a token")
+        # A GPU is far from filled by products of this size: its share is told, not judged.
+        if device == "cpu":
+            claims.append(claim(text, "beyond", counted / best / product_rate, above=share))
+        else:
+            reported.append(f"{text}: {counted / best / product_rate:.3g}")
     claims += [
-        claim(f"{name}, chunkwise (chunk 16) over the loop over trials", "beyond",
-              seconds[f"{name} recurrent"] / seconds[f"{name} 16"], above=4)
+        claim(f"{name}, chunkwise (chunk {chunks[0]}) over the loop over trials", "beyond",
+              seconds[f"{name} recurrent"] / seconds[f"{name} {chunks[0]}"], above=4)
         for name in ("linear", "retention")]
     for K, ratios in zip(features, found["training_ratios"], strict=True):
-        longest_faster = np.max(np.asarray(lengths)[ratios > 1], initial=0)
-        claims.append(claim(f"K = D = {K}: longest T of {list(lengths)} at which forward and "
-                            "backward of the parallel form beat the loop", "beyond",
-                            longest_faster, above=31))
+        crossed = np.max(np.asarray(lengths)[np.logical_and.accumulate(ratios > 1)], initial=0)
+        claims.append(claim(f"K = D = {K}: longest T of {list(lengths)} up to which forward and "
+                            "backward of the parallel form beat the loop at every T", "beyond",
+                            crossed, above=31))
     best = np.max(found["trials_a_second"], axis=-1) / 1e6
     claims += [
         claim(f"simulated trials a second, in millions, 4 cues, 1 outcome, own designs, {order}, "
@@ -3599,7 +3638,7 @@ def benchmark(*, seed=0, device="cpu", repeats=5, heads=16, T=4096, chunks=(8, 1
               upper_slope(values, time_), below=steepest)
         for axis, steepest in (("T", 1.15), ("batch", 1.3), ("K", 1.3), ("D", 1.3))
         for values, time_ in [(np.asarray(sizes[axis]), found[f"{axis}_chunkwise_seconds"])]]
-    return Result(found, claims)
+    return Result(found, claims, report="\n".join(reported))
 
 
 # ------------------------------------------------------------------------------ running and saving
