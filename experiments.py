@@ -1842,7 +1842,8 @@ CAPACITY_RANGES = ((8, 64), (32, 256), (8, 256))
 def capacity_slopes(capacities, dimensions, simulated):
     """Slopes (..., criteria, ranges) of log capacity (..., criteria, N) over log d (N,).
 
-    Fitted where simulated (criteria, N) is 4 pairs or more; NaN where fewer than 3 dimensions are left.
+    Fitted where simulated (criteria, N) is 4 pairs or more; NaN where fewer than 3 dimensions are
+    left.
     """
     slopes = np.full(capacities.shape[:-1] + (len(CAPACITY_RANGES),), np.nan)
     for j, (low, high) in enumerate(CAPACITY_RANGES):
@@ -2550,7 +2551,8 @@ def unlearning(*, seed=0, device="cpu", d=32, loads=(4, 8, 16, 24, 28), replicat
         claim("rehearsing the others in turn with omissions of the US, delta rule at beta 1, "
               f"n/d {loads[-1] / d:g}, {sweeps} sweeps: largest squared error of any, the "
               f"target's response counted as error, in the median of {len(rehearsed)} stores; so "
-              "the damage is the price of a single step", "beyond", np.median(rehearsed), below=1e-3)])
+              "the damage is the price of a single step", "beyond", np.median(rehearsed),
+              below=1e-3)])
 
 
 @experiment(quick={"linear": (4000, 8000, 16000), "repeats": 5})
@@ -3224,14 +3226,12 @@ def competition_claims(arrays):
                        "A5", indices[lowest][probe], above=least),
             mean_claim(f"{probe}, largest index of the trained contiguity rules ({highest})",
                        "A5", indices[highest][probe], below=0.1)]
-    placed = arrays["deltanet_unplaced_indices"][:, 0] - indices["DeltaNet"]["blocking"]
-    claims.append(mean_claim("DeltaNet, trained: rise of the blocking index when the positions are "
-                             "set to 0; they overlap the keys of A and B", "beyond", placed,
-                             above=0))
-    gates = arrays["deltanet_unplaced_gates"]
-    claims.append(mean_claim("DeltaNet, trained, positions set to 0: gate on an omission less gate "
-                             "on a query, tokens that differ in the is-query flag alone", "beyond",
-                             gates[:, 1] - gates[:, 2], above=0.5))
+    gap, unplaced_gap = (arrays[f"deltanet_{name}"][:, 1] - arrays[f"deltanet_{name}"][:, 2]
+                         for name in ("gates", "unplaced_gates"))
+    claims.append(mean_claim(
+        "DeltaNet, trained, positions set to 0: gate on an omission less gate on a query, tokens "
+        f"that differ in the is-query flag alone (with the positions {gap.mean():.2f})", "beyond",
+        unplaced_gap, above=0))
     four = [list(PROBES).index(probe) for probe in ("blocking", "overshadowing", "overexpectation",
                                                     "extinction")]
     claims.append(claim("DeltaNet, hand-set weights: largest difference of four indices from the "
