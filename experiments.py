@@ -3187,7 +3187,7 @@ def trained(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, steps=500, 
                                                               slow_fast_responses)
     claims = [*training_claims(arrays, quick),
               *competition_claims(arrays), *recovery_claims(arrays), *associability_claims(arrays)]
-    note = f" (quick: {seeds} models, {steps} steps)" if quick else ""
+    note = f" (quick: {seeds} models, {steps} to {compared_steps} steps)" if quick else ""
     return Result(arrays, [row._replace(claim=row.claim + note) for row in claims])
 
 
