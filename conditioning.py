@@ -858,7 +858,7 @@ def faithful_probability(n, d, *, tau, nodes=400):
 
 
 def identification_probability(n, d, *, nodes=40):
-    """P(v_i is the nearest of the n stored values to the response), Hebbian; n an array, n >= 2.
+    """P(v_i is the nearest of the n stored values to the response), Hebbian; n an array, n >= 1.
 
     Item i beats item l iff (1 - c) + r z > r sqrt(1 - z^2) u, u = y sqrt((1 + x) / (1 - x)), with
     c = k_i.k_l, x = v_i.v_l, y a component in d - 1 dimensions and r the length of the other n - 2
@@ -874,6 +874,9 @@ def identification_probability(n, d, *, nodes=40):
     z, z_weights = sphere_component(d, nodes)
     probability = []
     for n_now in np.atleast_1d(n):
+        if n_now == 1:
+            probability.append(1.0)
+            continue
         r, r_weights = interference_length(n_now - 2, d, nodes)
         along, across = 1 + r[:, None] * z, r[:, None] * np.sqrt(1 - z**2)
         limit = np.arctan2(along[..., None] - c, across[..., None])
@@ -882,10 +885,11 @@ def identification_probability(n, d, *, nodes=40):
     return np.reshape(probability, np.shape(n))
 
 
-def converged_delta_error(n, d):
-    """Mean squared error max(0, 1 - d/n) of n random unit values in a converged delta store.
+def least_squares_error(n, d):
+    """Mean squared error max(0, 1 - d/n) of n random unit values in a least-squares store.
 
-    The store projects on the d directions that it has: responses are P V, P of rank min(n, d).
+    Its responses are P V, P the projection on the min(n, d) directions that the keys span. The
+    repeated delta rule ends there if n <= d, and for beta -> 0 if n > d (Widrow & Hoff 1960).
     """
     return np.maximum(0, 1 - d / np.asarray(n))
 
@@ -920,14 +924,21 @@ def delta_tracking_error(*, beta, K, rho, sigma2, s2):
     """Excess error of the delta rule that tracks A_t, with beta in (0, 2).
 
     [beta s2 + 2 (1 - rho) sigma2 / (1 - rho + rho beta/K)] / (2 - beta), exact; for rho -> 1 it is
-    (K q + beta^2 s2) / (2 beta - beta^2), the least-mean-squares law (Widrow & Hoff 1960).
+    (K q + beta^2 s2) / (2 beta - beta^2), the law of the least-mean-squares filter that tracks a
+    random walk (Widrow, McCool, Larimore & Johnson 1976).
     """
     moved = 2 * (1 - rho) * sigma2 / (1 - rho + rho * beta / K)
     return (beta * s2 + moved) / (2 - beta)
 
 
 def hebbian_tracking_error(*, decay, K, rho, sigma2, s2):
-    """Excess error of Hebb with decay and rate K (1 - decay), which makes its gain 1."""
+    """Excess error of Hebb with decay g and rate K (1 - g), which makes its gain 1; g in [0, 1).
+
+    sigma2 [1 - 2 (1-g) rho / (1 - g rho) + h (1 + g rho) / (1 - g rho)] + h [K (sigma2 + s2) -
+    sigma2], h = (1-g) / (1+g): the lag of the exponential mean behind A_t, then the interference
+    of other cues and the noise of outcomes. Exact; derived here, as the second moment of the
+    response K (1-g) sum_j g^j (x_{t-1-j} . x_t) v_{t-1-j} less A_t^T x_t; E (x_i . x_j)^2 = 1/K.
+    """
     g, share = decay, (1 - decay) / (1 + decay)
     bias = 1 - 2 * (1 - g) * rho / (1 - g * rho) + share * (1 + g * rho) / (1 - g * rho)
     return sigma2 * bias + share * (K * (sigma2 + s2) - sigma2)
@@ -948,7 +959,7 @@ def unlearning_change(n, d):
     """Mean |change|^2 of another response when one of n Hebbian pairs is unlearned at beta 1.
 
     (1/d)(1 + (n-2)/d) + 3/(d (d+2)): c^2 |o_1|^2, c the keys' cosine and o_1 the response that the
-    omitted outcome takes away. In a converged delta store |o_1| = 1 and it is 1/d.
+    omitted outcome takes away. In a delta store that holds all, |o_1| = 1 and it is 1/d.
     """
     return (1 + (n - 2) / d) / d + 3 / (d * (d + 2))
 

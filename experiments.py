@@ -1155,8 +1155,8 @@ def layer_predictions(function, trials, *, start=None, **parameters):
 
 
 def _ph_layer(queries, cues, outcomes, test, rates, start, parameters):
-    eta = rules.array_module(cues).where(test, 0.0, parameters["eta"])
-    return conditioning.ph_attention(queries, cues, outcomes, beta=rates["beta"], eta=eta,
+    held = conditioning.frozen(test, eta=parameters["eta"])
+    return conditioning.ph_attention(queries, cues, outcomes, beta=rates["beta"], **held,
                                      form="parallel", **start)[0]
 
 
@@ -1701,12 +1701,22 @@ def pair_store(keys, values, store="hebb"):
     """Association matrix (..., K, D) of n pairs, keys (..., n, K) and values (..., n, D).
 
     "hebb": the state of linear attention, in one product; "delta, one pass": the state of DeltaNet
-    at beta 1; "delta, converged": where its repetition ends, the solution of least norm.
+    at beta 1; "least squares": the least-squares solution of least norm. Where n <= d and the keys
+    are independent, the repeated delta rule ends there at any beta in (0, 2); where n > d, only in
+    the limit beta -> 0: at a constant rate it ends in a cycle around it, with a larger error.
     """
     xp = rules.array_module(keys)
     if store == "delta, one pass":
         return conditioning.deltanet(keys, keys, values, beta=1.0)[1]
     return (xp.swapaxes(keys, -1, -2) if store == "hebb" else xp.linalg.pinv(keys)) @ values
+
+
+def repeated_delta(keys, values, *, beta, passes):
+    """The store (..., K, D) after the n pairs have been learned `passes` times, in their order."""
+    state = None
+    for _ in range(passes):
+        _, state = learn(rules.rescorla_wagner, keys, values, state=state, beta=beta)
+    return state
 
 
 def nearest_item(responses, values):
@@ -1825,6 +1835,11 @@ def resampled_means(success, resamples, rng):
     return np.stack(means, axis=1)
 
 
+def interval(samples):
+    """95% bootstrap interval [low, high] of samples (1 + resamples,): the first is the estimate."""
+    return np.quantile(samples[1:], [0.025, 0.975])
+
+
 def theoretical_success(n, d):
     """The columns of `retrieval_success` as the closed forms have them: (N, 3) for n (N,)."""
     columns = [conditioning.faithful_probability(n, d, tau=tau) for tau in CAPACITY_TAUS]
@@ -1845,24 +1860,26 @@ def theoretical_capacity(probability, d, p, high):
 CAPACITY_RANGES = ((8, 64), (32, 256), (8, 256))
 
 
-def capacity_slopes(capacities, dimensions, large_enough):
+def capacity_slopes(capacities, dimensions, simulated):
     """Slopes (..., criteria, ranges) of log capacity (..., criteria, N) over log d (N,).
 
-    Fitted where large_enough (criteria, N); NaN where fewer than 3 dimensions are left.
+    Fitted where simulated (criteria, N) is 4 pairs or more; NaN where fewer than 3 dimensions are
+    left.
     """
     slopes = np.full(capacities.shape[:-1] + (len(CAPACITY_RANGES),), np.nan)
     for j, (low, high) in enumerate(CAPACITY_RANGES):
         for i in range(capacities.shape[-2]):
-            fitted = (dimensions >= low) & (dimensions <= high) & large_enough[i]
+            fitted = (dimensions >= low) & (dimensions <= high) & (simulated[i] >= 4)
             if np.sum(fitted) >= 3:
                 slopes[:, i, j] = slope(dimensions[fitted], capacities[:, i, fitted])
     return slopes
 
 
 @experiment(quick={"dimensions": (8, 16, 32, 64), "items": 2000, "delta_dimensions": (8, 16),
-                   "worst_dimensions": (8, 32, 128, 1024, 4096, 16384), "largest": 12})
+                   "worst_dimensions": (8, 32, 128, 1024, 4096, 16384)})
 def capacity(*, seed=0, device="cpu", dimensions=(8, 16, 32, 64, 128, 256), items=4000,
-             delta_dimensions=(8, 16, 32, 64), resamples=300, largest=20,
+             delta_dimensions=(8, 16, 32, 64), resamples=300, largest=20, small_beta=0.1,
+             repeated_d=32,
              worst_dimensions=(8, 16, 32, 64, 128, 256, 1024, 16384, 131072, 1000000)):
     """Pairs that one d x d memory holds: worst case, faithful retrieval, identification."""
     xp, dimensions = device_module(device), np.array(dimensions)
@@ -1898,8 +1915,8 @@ def capacity(*, seed=0, device="cpu", dimensions=(8, 16, 32, 64, 128, 256), item
     simultaneous = NormalDist().inv_cdf(1 - 0.025 / success.size) * error
     misfit = np.max(np.abs(closed - success) / np.maximum(simultaneous, 0.015))
 
-    fitted = simulated[0] >= 4
-    slopes, theory_slopes = (capacity_slopes(a, dimensions, fitted) for a in (simulated, theory))
+    slopes, theory_slopes = (capacity_slopes(a, dimensions, simulated[0])
+                             for a in (simulated, theory))
     low, high = np.quantile(slopes[1:], [0.025, 0.975], axis=0)
     count = np.sum(np.isfinite(slopes[0]))
     all_slopes = NormalDist().inv_cdf(1 - 0.025 / count) * np.std(slopes[1:], axis=0)
@@ -1911,6 +1928,8 @@ def capacity(*, seed=0, device="cpu", dimensions=(8, 16, 32, 64, 128, 256), item
             (partial(conditioning.faithful_probability, tau=0.7), 8 * d),
             (conditioning.identification_probability, d**2))] for d in large]).T
     local = np.diff(np.log2(limits), axis=-1)
+    # Of d^2 / log d between the last two d, half an octave below the last.
+    ended = 2 - 1 / (largest - 0.5) / np.log(2)
 
     worst_dimensions = np.array(worst_dimensions)
     prefixes = {d: longest_safe_prefix(d, 0.5, replicates=256 if d <= 1024 else 32,
@@ -1924,24 +1943,29 @@ def capacity(*, seed=0, device="cpu", dimensions=(8, 16, 32, 64, 128, 256), item
     delta = np.array([[[crossing(n, means[..., column], 0.95) for column in (1, 2)]
                        for n, _, means in (bisected(d, [(1, 0.95), (2, 0.95)], store)
                                            for d in delta_dimensions)]
-                      for store in ("hebb", "delta, one pass", "delta, converged")])
-    hebb, one_pass, converged = delta[:, -1]
+                      for store in ("hebb", "delta, one pass", "least squares")])
+    hebb, one_pass, least_squares = delta[:, -1]
     loads, d = np.array([0.5, 1, 1.5, 2, 4]), delta_dimensions[-1]
     left = []
     for load in loads:
         rng = np.random.default_rng([seed, 3, int(load * d)])
         keys, values = (xp.asarray(random_units(rng, 16, int(load * d), d)) for _ in range(2))
-        responses = keys @ pair_store(keys, values, "delta, converged")
+        responses = keys @ pair_store(keys, values, "least squares")
         left.append(host(squared(responses - values).mean(axis=-1)))
     left = mean_interval(left)
-    left_theory = conditioning.converged_delta_error(loads * d, d)
-
-    def interval(samples):
-        return np.quantile(samples[1:], [0.025, 0.975])
+    left_theory = conditioning.least_squares_error(loads * d, d)
+    rng, repeated_n = np.random.default_rng([seed, 4]), 2 * repeated_d
+    keys, values = (xp.asarray(random_units(rng, 16, repeated_n, repeated_d)) for _ in range(2))
+    stores = [pair_store(keys, values, "least squares"),
+              *(repeated_delta(keys, values, beta=beta, passes=int(30 / beta))
+                for beta in (small_beta, 1.0))]
+    repeated = np.array([host(squared(keys @ store - values).mean(axis=-1)) for store in stores])
+    repeated_text = f"d {repeated_d}, n {repeated_n}"
 
     spread = {name: [np.nanmin(slopes[0, rows]), np.nanmax(slopes[0, rows])]
               for name, rows in (("faithful", slice(0, 8)), ("identification", slice(8, 12)))}
-    d_range = f"d {dimensions[0]}-{dimensions[-1]}"
+    first, last = CAPACITY_RANGES[-1]
+    d_range = f"d {max(first, dimensions[0])}-{min(last, dimensions[-1])}"
     return Result({
         "d": dimension[:, 0], "n": n[:, 0], "success": success, "simultaneous": simultaneous,
         "theory": closed, "dimensions": dimensions,
@@ -1953,8 +1977,8 @@ def capacity(*, seed=0, device="cpu", dimensions=(8, 16, 32, 64, 128, 256), item
         "local_slope": local, "worst_d": worst_dimensions, "worst": prefixes[0],
         "worst_interval": np.quantile(prefixes[1:], [0.025, 0.975], axis=0),
         "delta_d": np.array(delta_dimensions), "delta": delta[..., 0],
-        "converged_load": loads, "converged_error": np.array(left),
-        "converged_theory": left_theory}, [
+        "load": loads, "least_squares_error": np.array(left),
+        "least_squares_theory": left_theory, "repeated_error": repeated}, [
         claim(f"faithful retrieval (cosine >= .7 for 95 % of the pairs): slope of log n over log "
               f"d, {d_range}; with cosine .5 or .7, 50-99 % and the range of d it runs from "
               f"{spread['faithful'][0]:.2f} to {spread['faithful'][1]:.2f}: no law",
@@ -1966,8 +1990,9 @@ def capacity(*, seed=0, device="cpu", dimensions=(8, 16, 32, 64, 128, 256), item
               interval=interval(slopes[:, identification, -1]), within=(1.65, 1.95), paper=1.89),
         claim(f"theory: faithful capacity is linear in the end, local slope at d {large[-1]:.0f} "
               "(95 %, cosine .7)", "P2", local[0, -1], within=(0.98, 1.05), paper="O(d)"),
-        claim(f"theory: identification is d^2 / log d, local slope at d {large[-1]:.0f} (95 %)",
-              "A6", local[1, -1], within=(1.85, 2.0), paper="near 2"),
+        claim(f"theory: identification is d^2 / log d, whose slope is 2 - 1/log d = {ended:.3f}: "
+              f"local slope up to d {large[-1]:.0f} (95 %)", "A6", local[1, -1],
+              within=(ended - 0.01, ended + 0.01), paper="near 2"),
         claim(f"worst case (sum of |interference| < 1/2 for every pair): slope for d from 1024 to "
               f"{worst_dimensions[-1]}; for d 8-128 it is {worst['small'][0]:.2f}", "P2",
               worst["large"][0], interval=interval(worst["large"]), within=(0.45, 0.6),
@@ -1980,15 +2005,22 @@ def capacity(*, seed=0, device="cpu", dimensions=(8, 16, 32, 64, 128, 256), item
         claim(f"delta rule, one pass at beta 1, holds fewer than Hebb: ratio of capacities "
               f"(identification 95 %, d {d})", "beyond", one_pass[1, 0] / hebb[1, 0],
               interval=interval(one_pass[1] / hebb[1]), below=0.8),
-        claim(f"delta rule, converged: mean squared error is max(0, 1 - d/n): largest distance of "
-              f"the 95% interval from it, n/d .5-4, d {d}", "beyond",
+        claim("least squares, the limit of the delta rule for beta -> 0: mean squared error is "
+              f"max(0, 1 - d/n): largest distance of the 95% interval from it, n/d {loads[0]:g}-"
+              f"{loads[-1]:g}, d {d}", "beyond",
               np.max(np.maximum(left[1] - left_theory, left_theory - left[2])), below=0.01),
-        claim(f"delta rule, converged: faithful retrieval (cosine .7, 95 %) stops at a multiple "
-              f"of d below 1/.7^2: capacity / d, d {d}", "beyond", converged[0, 0] / d,
-              interval=interval(converged[0] / d), within=(1, 1 / 0.7**2)),
-        claim(f"delta rule, converged: identification does not stop there: capacity over Hebb's "
-              f"(95 %, d {d})", "beyond", converged[1, 0] / hebb[1, 0],
-              interval=interval(converged[1] / hebb[1]), above=1.1)])
+        mean_claim(f"the delta rule repeated at beta {small_beta:g} comes to it: its error over "
+                   f"that of least squares, {repeated_text}", "beyond", repeated[1] / repeated[0],
+                   within=(1, 1.05)),
+        mean_claim("control: repeated at beta 1 it does not, but ends in a cycle: its error over "
+                   f"that of least squares, {repeated_text}", "beyond", repeated[2] / repeated[0],
+                   above=1.5),
+        claim(f"least squares: faithful retrieval (cosine .7, 95 %) stops at a multiple of d below "
+              f"1/.7^2: capacity / d, d {d}", "beyond", least_squares[0, 0] / d,
+              interval=interval(least_squares[0] / d), within=(1, 1 / 0.7**2)),
+        claim("least squares: identification does not stop there: capacity over Hebb's (95 %, "
+              f"d {d})", "beyond", least_squares[1, 0] / hebb[1, 0],
+              interval=interval(least_squares[1] / hebb[1]), above=1.1)])
 
 
 def head_keys(rng, replicates, heads, n, d_h, shared=None):
@@ -2057,11 +2089,12 @@ def heads(*, seed=0, device="cpu", heads=(1, 2, 4, 8, 16), d_h=(4, 8, 16, 32, 64
     theory = np.array([conditioning.averaged_head_error(n, np.array(heads)[:, None], d_h, M)
                        for M in (np.inf, np.inf, *shared)])
     theory[1] = (n - 1) / np.broadcast_to(d_h, state.shape)
-    coefficients = []
-    for error, size in zip(errors, entries, strict=True):
+    coefficients, exponents = [], []
+    for error, size, closed in zip(errors, entries, theory, strict=True):
         design = np.stack([np.ones(state.size), np.log(size).ravel(),
                            np.log(np.repeat(heads, len(d_h)))], axis=-1)
         coefficients.append(np.linalg.lstsq(design, np.log(error).reshape(state.size, -1))[0][1:])
+        exponents.append(np.linalg.lstsq(design, np.log(closed).ravel())[0][1])
     coefficients = np.array(mean_interval(np.array(coefficients)))
     mean_error = np.array(mean_interval(errors))
     misfit = np.max(np.abs(np.mean(errors, axis=-1) / theory - 1), axis=(1, 2))
@@ -2075,12 +2108,8 @@ def heads(*, seed=0, device="cpu", heads=(1, 2, 4, 8, 16), d_h=(4, 8, 16, 32, 64
         300, np.random.default_rng([seed, 9])) for i, store in enumerate(stores.values())])
     p = failures[..., 0]
     ratio = failures[..., most - 1] / p**most
-    exponent = np.log(failures[0, :, -1, most - 1]) / np.log(p[0, :, -1])
     load_slope = [slope(np.array(loads), failures[0, ..., column]) for column in (0, 1)]
     low, high = np.quantile(failures[:, 1:], [0.025, 0.975], axis=1)
-
-    def interval(samples):
-        return np.quantile(samples[1:], [0.025, 0.975])
 
     def coefficient(text, source, arm, which, **bound):
         mean, *ends = coefficients[:, arm, which]
@@ -2100,15 +2129,14 @@ def heads(*, seed=0, device="cpu", heads=(1, 2, 4, 8, 16), d_h=(4, 8, 16, 32, 64
         coefficient("each head stores a slice of the outcome: exponent in the number of heads at "
                     "equal state", "A7", 1, 1, within=(-0.05, 0.05), paper="none"),
         coefficient(f"heads as projections of shared keys of {shared[0]} features: exponent in "
-                    "the total state; the claim holds only if heads have keys of their own", "A7",
-                    2, 0, within=(-0.8, -0.3), paper="state"),
+                    f"the total state, {exponents[2]:.2f} by the next line's form and not -1; the "
+                    "claim holds only if heads have keys of their own", "A7", 2, 0,
+                    within=(exponents[2] - 0.05, exponents[2] + 0.05), paper="state"),
         claim("averaged heads: squared error is (n-1)[1/(H d_h) + (1-1/H)/M]: largest relative "
               "difference on the grid, all arms", "beyond", np.max(misfit), below=0.15),
         claim(f"'at least one of {most} heads is right', own keys and values a head: failures "
               f"over p^{most} (d_h {width}, n {loads[-1]})", "P3", ratio[0, 0, -1],
               interval=interval(ratio[0, :, -1]), within=(0.9, 1.1), paper="p^H"),
-        claim(f"... log of failures over log p is the number of heads, {most}", "P3", exponent[0],
-              interval=interval(exponent), within=(most - 0.2, most + 0.2), paper="H"),
         claim("... with projections of shared keys: failures over p^H; P3 holds only if heads err "
               "independently", "P3", ratio[2, 0, -1], interval=interval(ratio[2, :, -1]),
               above=1.1, paper="p^H"),
@@ -2217,8 +2245,9 @@ def depth(*, seed=0, device="cpu", d=32, loads=(24, 40), layers=16, items=8000,
         "L": L, "loads": np.array(loads), "single": np.array(single), "cleaned": cleaned,
         "formula": formula, "raw": raw, "growth": growth, "growth_theory": growth_theory,
         "settings": np.array(settings), "arm_names": np.array(WIDE_AND_DEEP), "arms": arms}, [
-        claim(f"stack with clean-up after each hop: errors are 1 - (1-r)^L: largest difference, "
-              f"d {d}, n {loads[0]} and {loads[1]}, L 1-{layers}", "P3",
+        claim("stack with clean-up after each hop: errors are 1 - (1-r)^L, with r measured on the "
+              "same hops, so that only their independence is tested: largest difference, "
+              f"d {d}, n {' and '.join(map(str, loads))}, L 1-{layers}", "P3",
               np.max(np.abs(cleaned[0] - formula)), below=0.02, paper="L r"),
         claim(f"... over L r at L {layers}, n {loads[-1]} (r {single[-1]:.3f}): P3's 'linear in "
               "depth' holds only if L r is small", "P3", linear[0], interval=linear[1:],
@@ -2445,9 +2474,10 @@ def unlearned(memory, key, value, how, kept):
 
 @experiment(quick={"loads": (4, 16, 28)})
 def unlearning(*, seed=0, device="cpu", d=32, loads=(4, 8, 16, 24, 28), replicates=200, kept=0.3,
-               overlaps=(0.0, 0.2, 0.4, 0.6, 0.8), beta=0.3, presentations=12):
+               overlaps=(0.0, 0.2, 0.4, 0.6, 0.8), beta=0.3, presentations=12, sweeps=300,
+               rehearsals=16):
     """Unlearning one of n associations: what is left of it, and what the others pay (P5)."""
-    xp, stores = device_module(device), ("hebb", "delta, converged")
+    xp, stores = device_module(device), ("hebb", "least squares")
     measured = np.zeros((len(stores), len(UNLEARNING), len(loads), 4, replicates))
     repeated, first = [], {}
     for j, n in enumerate(loads):
@@ -2468,9 +2498,12 @@ def unlearning(*, seed=0, device="cpu", d=32, loads=(4, 8, 16, 24, 28), replicat
         answers, _ = learn(rules.rescorla_wagner, cues, xp.zeros(cues.shape[:-1] + (d,)),
                            state=memory, beta=beta)
         repeated.append(host(xp.sqrt(squared(answers) / squared(answers[:, :1]))))
-    rehearsed = keys @ pair_store(keys, xp.concatenate([0 * values[:, :1], values[:, 1:]], axis=1),
-                                  "delta, converged")
-    rehearsed = host(squared(rehearsed - values)[:, 1:].mean(axis=-1))
+    # From the store that holds all: the other pairs as before, the target's outcome omitted.
+    omitted = xp.concatenate([0 * values[:, :1], values[:, 1:]], axis=1)[:rehearsals]
+    cues, state = keys[:rehearsals], memory[:rehearsals]
+    for _ in range(sweeps):
+        _, state = learn(rules.rescorla_wagner, cues, omitted, state=state, beta=1.0)
+    rehearsed = host(squared(cues @ state - omitted).max(axis=-1))
 
     overlap = []
     rng, n = np.random.default_rng([seed, 1]), loads[len(loads) // 2]
@@ -2487,7 +2520,6 @@ def unlearning(*, seed=0, device="cpu", d=32, loads=(4, 8, 16, 24, 28), replicat
     fall = mean_interval(measured[0, 0, len(loads) // 2, 3] - measured[0, 0, len(loads) // 2, 2])
     measured = np.array(mean_interval(measured))
     overlap = np.array(mean_interval(np.moveaxis(overlap, 0, 1)))
-    rehearsed = mean_interval(rehearsed)
 
     loads, rho = np.array(loads), np.array(overlaps)
     change = np.array([conditioning.unlearning_change(loads, d), np.full(len(loads), 1 / d)])
@@ -2520,8 +2552,9 @@ def unlearning(*, seed=0, device="cpu", d=32, loads=(4, 8, 16, 24, 28), replicat
         claim("the others pay, Hebbian store: |change|^2 of their responses is (1/d)(1+(n-2)/d) + "
               "3/(d(d+2)): largest relative distance of the 95% interval", "P5",
               distance(corrected[:, 0, :, 1], change[0]), below=0.05),
-        claim("the others pay, converged delta store: |change|^2 is 1/d: largest relative distance "
-              "of the 95% interval", "P5", distance(corrected[:, 1, :, 1], change[1]), below=0.05),
+        claim("the others pay, delta store that holds all: |change|^2 is 1/d: largest relative "
+              "distance of the 95% interval", "P5",
+              distance(corrected[:, 1, :, 1], change[1]), below=0.05),
         claim("their squared error in the Hebbian store falls, an interferer is gone: change, n/d "
               f"{loads[middle] / d:g}", "beyond", fall[0], interval=fall[1:], below=0),
         claim("... to (n-2)(1/d - 1/d^2) + 3/(d(d+2)): largest relative distance of the 95% "
@@ -2536,9 +2569,11 @@ def unlearning(*, seed=0, device="cpu", d=32, loads=(4, 8, 16, 24, 28), replicat
         claim("an item whose key has overlap rho with the target's changes by rho^2 |o_1|^2: "
               "largest relative distance of the 95% interval, rho > 0, both stores", "beyond",
               distance(overlap[..., 1:], overlap_theory[:, 1:]), below=0.05),
-        claim("rehearsing the others while the US is omitted, to convergence: their error; so "
-              "the damage is the price of a single step", "beyond", rehearsed[0],
-              interval=rehearsed[1:], below=1e-12)])
+        claim("rehearsing the others in turn with omissions of the US, delta rule at beta 1, "
+              f"n/d {loads[-1] / d:g}, {sweeps} sweeps: largest squared error of any, the "
+              f"target's response counted as error, in the median of {len(rehearsed)} stores; so "
+              "the damage is the price of a single step", "beyond", np.median(rehearsed),
+              below=1e-3)])
 
 
 @experiment(quick={"linear": (4000, 8000, 16000), "repeats": 5})
@@ -2586,11 +2621,14 @@ def cost(*, seed=0, device="cpu", d=64, repeats=8, quadratic=(100, 200, 400, 800
         slopes = slope(T[upper], np.concatenate([np.min(seconds, axis=0)[None],
                                                  np.min(seconds[picks], axis=1)])[:, upper])
         low, high = np.quantile(slopes[1:], [0.025, 0.975])
-        claims.append(claim(
-            f"{name}{'' if name == 'softmax' else ' linear attention'}: slope of log time over log "
-            f"T, T {T[upper][0]}-{T[-1]} (95% over {repeats} repeats: {low:.2f} to {high:.2f})",
-            "P6", slopes[0], within=(law - 0.25, law + 0.25),
-            paper={"softmax": 2, "parallel": None}.get(name, 1)))
+        # On a GPU a call at these sizes takes as long as its launch, whatever T, and the division
+        # by (T_max / T)^2 sequences would make the slope 2 whatever the code does: no claim.
+        if law == 1 or device == "cpu":
+            claims.append(claim(
+                f"{name}{'' if name == 'softmax' else ' linear attention'}: slope of log time over "
+                f"log T, T {T[upper][0]}-{T[-1]} (95% over {repeats} repeats: {low:.2f} to "
+                f"{high:.2f})", "P6", slopes[0], within=(law - 0.25, law + 0.25),
+                paper={"softmax": 2, "parallel": None}.get(name, 1)))
         if device == "cpu":
             claims.append(claim("... and of its largest memory at any time", "P6",
                                 slope(T[upper], peaks[upper]), within=(law - 0.25, law + 0.25)))
@@ -2853,10 +2891,9 @@ def adam_step(parameters, gradients, moments, step, rate):
     return new, new_moments
 
 
-def learning_rate(step, steps, largest, warm_up=60):
-    """Rises linearly over the warm-up, then falls to 0 along half a cosine; step 1 to steps."""
-    rise = min(1.0, step / warm_up)
-    return largest * rise * (0.5 + 0.5 * np.cos(np.pi * step / steps))
+def learning_rate(step, steps, largest):
+    """Half a cosine from `largest` to 0, times a linear rise over 60 steps; step 1 to steps."""
+    return largest * min(1.0, step / 60) * (0.5 + 0.5 * np.cos(np.pi * step / steps))
 
 
 def train(rule, parameters, draw, *, steps, rate, label="", xp=np):
@@ -2947,12 +2984,12 @@ class CueSets(NamedTuple):
     outcomes: Any
 
 
-def random_cue_sets(generators, *, sets, cues=CUES, outcomes=OUTCOMES):
+def random_cue_sets(generators, *, sets):
     """`CueSets`, on the host: uniform random orthonormal bases (Mezzadri 2007), one rng a model."""
     def bases(rng, size):
         q, r = np.linalg.qr(rng.normal(size=(sets, size, size)))
         return q * np.sign(np.diagonal(r, axis1=-2, axis2=-1))[..., None, :]
-    drawn = [(bases(rng, cues), bases(rng, outcomes)) for rng in generators]
+    drawn = [(bases(rng, CUES), bases(rng, OUTCOMES)) for rng in generators]
     return CueSets(*(np.stack(each) for each in zip(*drawn, strict=True)))
 
 
@@ -3030,18 +3067,18 @@ def recovery_rise(responses):
     return rise[:, 0] - rise[:, 1]
 
 
-def slow_fast_responses(rule, parameters, design, sets, *, beta=0.6, decays=(1.0, 0.6)):
+def slow_fast_responses(rule, parameters, design, sets):
     """`probe_responses` of a memory set by hand that does recover; rule and parameters are ignored.
 
-    Each cue twice, in features that decay slowly and fast and share one error: slow excitation
-    outlives fast inhibition.
+    Each cue twice, in features that do not decay and that keep .6 a trial and share one error, at
+    rate .6: slow excitation outlives fast inhibition.
     """
     tokens = design_prompt(design, sets)
     cues, outcomes = np.split(tokens[..., :-1], [sets.cues.shape[-1]], axis=-1)
     keys = np.concatenate([cues, cues], axis=-1) / np.sqrt(2)
-    decay = np.ones(keys.shape) * np.repeat(decays, cues.shape[-1])
+    decay = np.ones(keys.shape) * np.repeat([1.0, 0.6], cues.shape[-1])
     outputs, _ = conditioning.gated_deltanet(
-        keys, keys, outcomes, **conditioning.frozen(tokens[..., -1] > 0, beta=beta, decay=decay))
+        keys, keys, outcomes, **conditioning.frozen(tokens[..., -1] > 0, beta=0.6, decay=decay))
     return np.sum(outputs[..., -1, :] * sets.outcomes[..., 0, :], axis=-1)
 
 
@@ -3071,11 +3108,11 @@ def closed_form_indices(rule, beta, n=6):
                      1 - extinguished / single, alone])
 
 
-def gate_means(rule, parameters, sets, layer=1):
-    """Mean gate (S, 3) on paired, omitted and asked tokens of "6A+|6A-|A?"."""
+def gate_means(rule, parameters, sets):
+    """Mean gate of layer 1 (S, 3) on paired, omitted and asked tokens of "6A+|6A-|A?"."""
     xp, dtype = rules.array_module(parameters["positions"]), parameters["positions"].dtype
     tokens = xp.asarray(design_prompt("6A+|6A-|A?", sets).astype(dtype))
-    gate = host(model_answers(rule, parameters, tokens)[1][layer - 1][2]["beta"]).mean(axis=1)
+    gate = host(model_answers(rule, parameters, tokens)[1][0][2]["beta"]).mean(axis=1)
     return np.stack([part.mean(axis=-1) for part in np.split(gate, [6, 12], axis=-1)], axis=-1)
 
 
@@ -3109,11 +3146,15 @@ def saved_weights(arrays, name):
 
 
 def trained_arrays(name, start, parameters, losses, test, cue_sets, xp):
-    """All that is measured of one trained rule, by name, on the host."""
+    """All that is measured of one trained rule, by name, on the host.
+
+    "unplaced": after training, with the positions set to 0.
+    """
     rule = TRAINED_RULES[name]
     few = Sequences(*(array[:, :128] for array in test))
     constants, by_hand = best_hand_set(rule, few, xp)
     gates = gate_means(rule, parameters, cue_sets)
+    unplaced = parameters | {"positions": 0 * parameters["positions"]}
     indices, responses = probe_indices(rule, parameters, cue_sets)
     found = {
         "losses": losses, "test_loss": loss_of(rule, parameters, test),
@@ -3124,6 +3165,9 @@ def trained_arrays(name, start, parameters, losses, test, cue_sets, xp):
         "hand_set_indices": probe_indices(rule, by_hand, cue_sets)[0],
         "closed_form_indices": closed_form_indices(rule, gates[:, 0].mean()),
         "hand_set_closed_form_indices": closed_form_indices(rule, constants["beta"]),
+        "unplaced_test_loss": loss_of(rule, unplaced, test),
+        "unplaced_indices": probe_indices(rule, unplaced, cue_sets)[0],
+        "unplaced_gates": gate_means(rule, unplaced, cue_sets),
         "gates": gates, "rates": rate_probes(rule, parameters, cue_sets),
         "retention": responses_after_retention(rule, parameters, cue_sets),
         "hand_set_retention": responses_after_retention(rule, by_hand, cue_sets)}
@@ -3131,11 +3175,14 @@ def trained_arrays(name, start, parameters, losses, test, cue_sets, xp):
     return {f"{slug(name)}_{key}": value for key, value in found.items()}
 
 
-@experiment(quick={"seeds": 3, "steps": 200, "ph_steps": 240, "once_steps": 120, "sets": 80,
+@experiment(quick={"seeds": 3, "steps": 200, "compared_steps": 240, "once_steps": 120, "sets": 80,
                    "test_sequences": 64, "quick": True})
-def trained(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, steps=500, ph_steps=1000,
+def trained(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, steps=500, compared_steps=1000,
             once_steps=300, rate=0.05, sets=200, test_sequences=512, quick=False):
-    """Cue competition, no recovery, error-driven rates: do they survive training?"""
+    """Cue competition, no recovery, error-driven rates: do they survive training?
+
+    compared_steps: of DeltaNet and PH-attention, whose losses are compared; steps: of the others.
+    """
     xp = device_module(device)
     test = association_task(seed_generators(seed, seeds, 1), sequences=test_sequences, pairs=pairs)
     test = Sequences(*map(xp.asarray, test))
@@ -3146,8 +3193,9 @@ def trained(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, steps=500, 
     arrays = {"probes": np.array(list(PROBES)), "rate_probes": np.array(list(RATE_PROBES)),
               "retention_trials": np.array(RETENTION), "hand_set_names": np.array(HAND_SET),
               "floor": np.array((pairs - 1) / (CUES + pairs - 1))}
-    for number, (name, rule) in enumerate(TRAINED_RULES.items(), 1):
-        models = train_rule(name, steps=ph_steps if rule.associability else steps, rate=rate,
+    for number, name in enumerate(TRAINED_RULES, 1):
+        models = train_rule(name, rate=rate, steps=(
+                                compared_steps if name in ("DeltaNet", "PH-attention") else steps),
                             label=f"{number} of {len(TRAINED_RULES) + 1}, {name}", **common)
         arrays |= trained_arrays(name, *models, test, cue_sets, xp)
     _, parameters, arrays["once_losses"] = train_rule(
@@ -3158,24 +3206,27 @@ def trained(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, steps=500, 
                                        Sequences(*map(xp.asarray, once)))
     arrays["slow_fast_retention"] = responses_after_retention(None, None, cue_sets,
                                                               slow_fast_responses)
-    claims = [*training_claims(arrays, loss_slack=1.6 if quick else 1.0),
+    claims = [*training_claims(arrays, quick),
               *competition_claims(arrays), *recovery_claims(arrays), *associability_claims(arrays)]
-    note = f" (quick: {seeds} models, {steps} steps)" if quick else ""
+    note = f" (quick: {seeds} models, {steps} to {compared_steps} steps)" if quick else ""
     return Result(arrays, [row._replace(claim=row.claim + note) for row in claims])
 
 
-def training_claims(arrays, *, loss_slack):
-    """That the models have learned the task."""
+def training_claims(arrays, quick):
+    """That the models have learned the task; in a quick run, to within 1.6 of what it takes."""
+    loss_slack = 1.6 if quick else 1.0
     claims = [mean_claim(f"{name}: loss after training over that of the best hand-set weights",
                          "A5", arrays[f"{slug(name)}_test_loss"]
                          / arrays[f"{slug(name)}_hand_set_loss"], below=loss_slack)
               for name in TRAINED_RULES]
-    claims.append(mean_claim(
-        "linear attention, each pair shown once: loss over its exact floor (N-1)/(d+N-1)", "A5",
-        arrays["once_test_loss"] / arrays["floor"], within=(0.97, 1.05 * loss_slack)))
-    claims.append(mean_claim("PH-attention: loss over DeltaNet's", "A9",
-                             arrays["ph_attention_test_loss"] / arrays["deltanet_test_loss"],
-                             below=loss_slack))
+    if not quick:
+        claims.append(mean_claim(
+            "linear attention, each pair shown once: loss over its exact floor (N-1)/(d+N-1)",
+            "A5", arrays["once_test_loss"] / arrays["floor"], within=(0.97, 1.05)))
+        claims.append(mean_claim(
+            f"PH-attention: loss over DeltaNet's, each after {len(arrays['deltanet_losses'])} "
+            "steps", "A9", arrays["ph_attention_test_loss"] / arrays["deltanet_test_loss"],
+            below=1))
     return claims
 
 
@@ -3196,6 +3247,12 @@ def competition_claims(arrays):
                        "A5", indices[lowest][probe], above=least),
             mean_claim(f"{probe}, largest index of the trained contiguity rules ({highest})",
                        "A5", indices[highest][probe], below=0.1)]
+    gap, unplaced_gap = (arrays[f"deltanet_{name}"][:, 1] - arrays[f"deltanet_{name}"][:, 2]
+                         for name in ("gates", "unplaced_gates"))
+    claims.append(mean_claim(
+        "DeltaNet, trained, positions set to 0: gate on an omission less gate on a query, tokens "
+        f"that differ in the is-query flag alone (with the positions {gap.mean():.2f})", "beyond",
+        unplaced_gap, above=0))
     four = [list(PROBES).index(probe) for probe in ("blocking", "overshadowing", "overexpectation",
                                                     "extinction")]
     claims.append(claim("DeltaNet, hand-set weights: largest difference of four indices from the "
@@ -3211,19 +3268,23 @@ def competition_claims(arrays):
                           "trained response", "A5",
                           arrays[f"{slug(name)}_untrained_responses"][:, control, 1]
                           / arrays[f"{slug(name)}_responses"][:, control, 1].mean(),
-                          within=(-0.25, 0.25)) for name in ("linear attention", "DeltaNet")]
+                          within=(-0.1, 0.1)) for name in ("linear attention", "DeltaNet")]
     return claims
 
 
 def recovery_claims(arrays):
-    """No recovery by orthogonal fillers, by the largest rise over their number."""
+    """No recovery by orthogonal fillers, by the largest rise over their number.
+
+    Linear attention and RetNet do not extinguish, so that nothing could recover: no claim.
+    """
     rises = {name: recovery_rise(arrays[f"{slug(name)}_retention"])[:, 1:]
              for name in [*TRAINED_RULES, "slow fast"]}
     rises["by hand"] = recovery_rise(arrays["ph_attention_hand_set_retention"])[:, 1:]
     largest = {name: rise[:, np.argmax(rise.mean(axis=0))] for name, rise in rises.items()}
-    claims = [mean_claim(f"{name}, trained: largest recovery after 4 to 23 orthogonal fillers, "
-                         "less that of a cue never shown", "A8", largest[name], below=0.03)
-              for name in TRAINED_RULES if name != "PH-attention"]
+    claims = [mean_claim(f"{name}, trained: largest recovery after {RETENTION[1]} to "
+                         f"{RETENTION[-1]} orthogonal fillers, less that of a cue never shown",
+                         "A8", largest[name], below=0.03)
+              for name in ("DeltaNet", "Gated DeltaNet")]
     claims.append(mean_claim("the same, PH-attention: it does recover in part; rates per feature "
                              "are not covered by the theorem", "A8", largest["PH-attention"],
                              above=0))
@@ -3242,7 +3303,8 @@ def rate_differences(rates):
     strength = dict(zip(RATE_PROBES, rates.T, strict=True))
     return {"latent inhibition: another cue less the pre-exposed cue":
             strength["omitted, another cue"] - strength["omitted"],
-            "Hall-Pearce: another cue less the cue paired with a weak outcome":
+            "after weak outcomes (as in Hall-Pearce), associability read with another outcome: "
+            "another cue less the cue paired with the weak outcome":
             strength["constant half, another cue"] - strength["constant half"],
             HALF_EFFECT: strength["half of the time"] - strength["constant half"]}
 
@@ -3290,6 +3352,16 @@ def rates_after(rule, parameters, sets, layer):
     return np.stack(rates, axis=-1)
 
 
+def spread_of_rates(rates):
+    """Range (S,) of rates (S, histories) over those that show A six times, over their mean."""
+    return np.ptp(rates[:, :5], axis=-1) / rates[:, :5].mean(axis=-1)
+
+
+def rate_of_novelty(rates):
+    """Rate (S,) after histories without A less that after six trials of A, over the mean of all."""
+    return (rates[:, 5:8].mean(axis=-1) - rates[:, :5].mean(axis=-1)) / rates.mean(axis=-1)
+
+
 @experiment(quick={"seeds": 3, "steps": 200, "sets": 30, "test_sequences": 64, "quick": True})
 def trained_two_layers(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, steps=800,
                        rate=0.03, sets=200, test_sequences=512, quick=False):
@@ -3313,27 +3385,22 @@ def trained_two_layers(*, seed=0, device="cpu", seeds=5, sequences=32, pairs=8, 
               "rates": rate_probes(rule, parameters, cue_sets)}
     arrays |= {f"weights_{name}": host(value) for name, value in parameters.items()}
 
-    def spread(rates):
-        """Range over the histories that show A six times, over the mean."""
-        return np.ptp(rates[:, :5], axis=-1) / rates[:, :5].mean(axis=-1)
-
-    def novelty(rates):
-        """Rate after histories without A less that after six trials of A, over the mean."""
-        return (rates[:, 5:8].mean(axis=-1) - rates[:, :5].mean(axis=-1)) / rates.mean(axis=-1)
-    effects, slack = rate_differences(arrays["rates"]), 3.0 if quick else 1.0
+    effects = rate_differences(arrays["rates"])
     claims = [
-        mean_claim("two layers of DeltaNet: loss over that of one hand-set layer", "A9",
-                   arrays["test_loss"] / arrays["hand_set_loss"], below=slack),
+        mean_claim(f"two layers of DeltaNet ({steps} steps, rate {rate:g}): loss over that of one "
+                   "hand-set layer", "A9", arrays["test_loss"] / arrays["hand_set_loss"], below=1),
         mean_claim("gate of layer 2 after five histories of the same exposure and other errors: "
-                   "range over mean", "A9", spread(arrays["gates_2"]), below=0.05 * slack),
+                   "range over mean", "A9", spread_of_rates(arrays["gates_2"]), below=0.05),
         mean_claim("the same, the write rate of one layer of PH-attention set by hand", "A9",
-                   spread(arrays["hybrid_rates"]), above=0.1),
+                   spread_of_rates(arrays["hybrid_rates"]), above=0.1),
         mean_claim("gate of layer 2 for a cue never shown less one shown six times, over mean: "
-                   "exposure, not error", "beyond", novelty(arrays["gates_2"]),
-                   within=(-0.2 * slack, 0.2 * slack))]
+                   "exposure, not error", "beyond", rate_of_novelty(arrays["gates_2"]),
+                   within=(-0.2, 0.2))]
     claims += [mean_claim(f"two layers of DeltaNet; {effect}", "A9", samples,
-                          within=(-0.1 * slack, 0.1 * slack))
+                          within=(-0.1, 0.1))
                for effect, samples in effects.items()]
+    if quick:  # too few steps for the others: only the control and the last difference
+        claims = [claims[2], claims[-1]]
     note = f" (quick: {seeds} models, {steps} steps)" if quick else ""
     return Result(arrays, [row._replace(claim=row.claim + note) for row in claims])
 
@@ -3377,13 +3444,13 @@ def best_seconds(xp, calls, repeats):
     return best
 
 
-def timed_layer(xp, rng, batch, T, K, D, dtype=np.float32):
-    """Queries, unit keys, values, beta and decay of a layer, on the device."""
+def timed_layer(xp, rng, batch, T, K, D):
+    """Queries, unit keys, values, beta and decay of a layer, float32, on the device."""
     queries, keys = rng.normal(size=(2, batch, T, K))
     keys /= np.sqrt(np.sum(keys**2, axis=-1, keepdims=True))
     arrays = (queries, keys, rng.normal(size=(batch, T, D)), rng.uniform(0.1, 1, (batch, T)),
               rng.uniform(0.9, 1, (batch, T)))
-    return [xp.asarray(array.astype(dtype)) for array in arrays]
+    return [xp.asarray(array.astype(np.float32)) for array in arrays]
 
 
 def loop_gradients(queries, keys, values, d_outputs, *, beta):
@@ -3445,11 +3512,11 @@ def speed_by_size(xp, rng, repeats, sizes):
     return found
 
 
-def speed_of_training(xp, rng, repeats, lengths, features, batch=16):
-    """Loop seconds over parallel seconds, forward and backward: (features, lengths)."""
+def speed_of_training(xp, rng, repeats, lengths, features):
+    """Loop over parallel seconds, forward and backward of 16 sequences: (features, lengths)."""
     ratios = []
     for K, T in itertools.product(features, lengths):
-        q, k, v, beta, _ = timed_layer(xp, rng, batch, T, K, K)
+        q, k, v, beta, _ = timed_layer(xp, rng, 16, T, K, K)
         times = best_seconds(xp, {
             "loop": functools.partial(loop_gradients, q, k, v, v, beta=beta),
             "parallel": lambda q=q, k=k, v=v, beta=beta: (
@@ -3478,9 +3545,9 @@ def speed_of_simulation(xp, rng, repeats, batches, trials):
     return rates
 
 
-def speed_of_stream(xp, rng, repeats, events, cues=100, active=3):
-    """Seconds for one stream of sparse events, 100 cues to 100 outcomes, float64, chunks of 24."""
-    drawn = xp.asarray((rng.uniform(size=(2, events, cues)) < active / cues).astype(float))
+def speed_of_stream(xp, rng, repeats, events):
+    """Seconds for one stream of events, 3 of 100 cues and outcomes each, float64, chunks of 24."""
+    drawn = xp.asarray((rng.uniform(size=(2, events, 100)) < 0.03).astype(float))
     call = functools.partial(conditioning.deltanet, drawn[0], drawn[0], drawn[1], beta=0.02,
                              chunk=24)
     return best_seconds(xp, {"stream": call}, repeats)["stream"]
@@ -3534,7 +3601,7 @@ def knee(sizes, seconds):
     "repeats": 1, "T": 1024, "chunks": (16,), "lengths": (32, 64), "features": (32,),
     "batches": (2000,), "trials": 50, "events": 10_000, "longest": 4096,
     "sizes": {"batch": (1, 4), "T": (128, 256), "K": (32, 64), "D": (32, 64)}})
-def benchmark(*, seed=0, device="cpu", repeats=5, heads=16, T=4096, chunks=(8, 16, 32, 64, 128),
+def benchmark(*, seed=0, device="cpu", repeats=5, heads=16, T=4096, chunks=(16, 8, 32, 64, 128),
               sizes=None, lengths=(16, 32, 64, 128, 256, 512), features=(16, 32, 64),
               batches=(100, 400, 1600, 6400, 25_600, 102_400), trials=60, events=100_000,
               longest=65_536):
@@ -3551,25 +3618,29 @@ def benchmark(*, seed=0, device="cpu", repeats=5, heads=16, T=4096, chunks=(8, 1
     # is executed would reward waste.
     counted = heads * T * (6 * 64 * 64 + 4 * 16 * 64 + 2 * 16 * 64 + 16 * 128)
     product_rate = 2 * 1024**3 / found["product_seconds"]
-    claims, layer = [], f"{heads} sequences x heads, T = {T}, K = D = 64, float32"
+    claims, reported, layer = [], [], f"{heads} sequences x heads, T = {T}, K = D = 64, float32"
     for name, share in (("deltanet", 0.40), ("gated", 0.35)):
         chunk = min(chunks, key=lambda chunk, name=name: seconds[f"{name} {chunk}"])
         best = seconds[f"{name} {chunk}"]
-        claims += [
-            claim(f"{name}, chunkwise (best chunk {chunk}: {1e3 * best:.0f} ms) over the loop over "
-                  f"trials, {layer}", "beyond", seconds[f"{name} recurrent"] / best, above=4),
-            claim(f"{name}, share of the rate of a 1024^3 product ({product_rate / 1e9:.0f} "
-                  "GFLOP/s) at a fixed 32.8 thousand operations a token", "beyond",
-                  counted / best / product_rate, above=share)]
+        claims.append(claim(
+            f"{name}, chunkwise (best chunk {chunk}: {1e3 * best:.0f} ms) over the loop over "
+            f"trials, {layer}", "beyond", seconds[f"{name} recurrent"] / best, above=4))
+        text = (f"{name}, share of the rate of a 1024^3 product ({product_rate / 1e9:.0f} "
+                "GFLOP/s) at a fixed 32.8 thousand operations a token")
+        # A GPU is far from filled by products of this size: its share is told, not judged.
+        if device == "cpu":
+            claims.append(claim(text, "beyond", counted / best / product_rate, above=share))
+        else:
+            reported.append(f"{text}: {counted / best / product_rate:.3g}")
     claims += [
-        claim(f"{name}, chunkwise (chunk 16) over the loop over trials", "beyond",
-              seconds[f"{name} recurrent"] / seconds[f"{name} 16"], above=4)
+        claim(f"{name}, chunkwise (chunk {chunks[0]}) over the loop over trials", "beyond",
+              seconds[f"{name} recurrent"] / seconds[f"{name} {chunks[0]}"], above=4)
         for name in ("linear", "retention")]
     for K, ratios in zip(features, found["training_ratios"], strict=True):
-        longest_faster = np.max(np.asarray(lengths)[ratios > 1], initial=0)
-        claims.append(claim(f"K = D = {K}: longest T of {list(lengths)} at which forward and "
-                            "backward of the parallel form beat the loop", "beyond",
-                            longest_faster, above=31))
+        crossed = np.max(np.asarray(lengths)[np.logical_and.accumulate(ratios > 1)], initial=0)
+        claims.append(claim(f"K = D = {K}: longest T of {list(lengths)} up to which forward and "
+                            "backward of the parallel form beat the loop at every T", "beyond",
+                            crossed, above=31))
     best = np.max(found["trials_a_second"], axis=-1) / 1e6
     claims += [
         claim(f"simulated trials a second, in millions, 4 cues, 1 outcome, own designs, {order}, "
@@ -3588,7 +3659,7 @@ def benchmark(*, seed=0, device="cpu", repeats=5, heads=16, T=4096, chunks=(8, 1
               upper_slope(values, time_), below=steepest)
         for axis, steepest in (("T", 1.15), ("batch", 1.3), ("K", 1.3), ("D", 1.3))
         for values, time_ in [(np.asarray(sizes[axis]), found[f"{axis}_chunkwise_seconds"])]]
-    return Result(found, claims)
+    return Result(found, claims, report="\n".join(reported))
 
 
 # ------------------------------------------------------------------------------ running and saving

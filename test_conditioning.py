@@ -1186,6 +1186,20 @@ def test_a_claim_is_judged_by_its_bound_and_all_of_its_interval():
         ("below", 1), ("above", 1), ("within", (0, 1))))
 
 
+@pytest.mark.parametrize(("freedom", "quantile"), [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776),
+                                                   (9, 2.262), (29, 2.045), (120, 1.980),
+                                                   (100_000, 1.960)])
+def test_quantiles_of_student_s_t(freedom, quantile):
+    assert plots.student_quantile(freedom) == pytest.approx(quantile, abs=6e-4)
+
+
+def test_interval_of_a_mean_by_hand():
+    """Of 1, 2, 6: mean 3, variance 14/2, two degrees of freedom."""
+    mean, low, high = experiments.mean_interval([1.0, 2.0, 6.0])
+    half = 4.302653 * np.sqrt(7 / 3)
+    np.testing.assert_allclose([mean, low, high], [3, 3 - half, 3 + half], rtol=1e-6, atol=0)
+
+
 # ----------------------------------------------------------------------------- a device stand-in
 
 
@@ -1840,6 +1854,9 @@ def test_component_and_length_have_the_moments_of_random_unit_vectors(d):
     for m in (1, 2, 30):
         r, weights = conditioning.interference_length(m, d, 2000)
         assert weights @ r**2 == pytest.approx(m / d, rel=2e-3)
+    r, weights = conditioning.interference_length(30, d, 2000)
+    variance = 2 * 30 * (d - 1) / (d**2 * (d + 2)) + 2 * 30 * 29 / d**3
+    assert weights @ r**4 - (weights @ r**2) ** 2 == pytest.approx(variance, rel=2e-2)
 
 
 @pytest.mark.parametrize("n", [4, 12, 30])
@@ -1860,12 +1877,38 @@ def test_capacity_theory_has_the_known_limits():
     n = np.array([0.97, 1.0, 1.03]) * d * (1 - tau**2) / tau**2
     below, at, above = conditioning.faithful_probability(n, d, tau=tau)
     assert below > 0.85 and above < 0.15 and at == pytest.approx(0.5, abs=0.02)
+    assert conditioning.identification_probability(1, 8) == 1
     assert conditioning.identification_probability(2, 8) == pytest.approx(1, abs=1e-4)
     falling = conditioning.identification_probability(np.array([2, 3, 5, 9, 40]), 8)
     assert np.all(np.diff(falling) < 0)
     one, two = (conditioning.identification_probability(2188, 256, nodes=nodes)
                 for nodes in (40, 80))
     assert one == pytest.approx(two, abs=1e-4)
+
+
+def test_identification_of_few_features_needs_the_component_of_one_less():
+    n, d = 3, 4
+    _, values, responses = simulated_pairs(20, 100_000, n, d)
+    right = experiments.nearest_item(responses, values) == np.arange(n)
+    assert conditioning.identification_probability(n, d) == pytest.approx(np.mean(right),
+                                                                          abs=0.004)
+
+
+def test_few_capacities_are_not_fitted_and_fewer_than_three_have_no_slope():
+    d = np.array([8, 16, 32, 64])
+    capacities = np.array([[[9.0, 4.0, 8.0, 16.0], [1.0, 2.0, 3.0, 64.0]]])
+    slopes = experiments.capacity_slopes(capacities, d, capacities[0])
+    assert slopes[0, 0, 0] == pytest.approx(experiments.slope(d, capacities[0, 0]), abs=1e-12)
+    assert np.isnan(slopes[0, 1]).all()
+
+
+def test_the_repeated_delta_rule_ends_at_least_squares_only_for_small_rates():
+    keys, values, _ = simulated_pairs(21, 4, 16, 8)
+    exact, slow, fast = (np.mean(experiments.squared(keys @ store - values)) for store in (
+        experiments.pair_store(keys, values, "least squares"),
+        experiments.repeated_delta(keys, values, beta=0.05, passes=400),
+        experiments.repeated_delta(keys, values, beta=1.0, passes=400)))
+    assert 1 < slow / exact < 1.01 and fast / exact > 1.5
 
 
 def test_store_is_the_state_of_attention():
@@ -1878,7 +1921,7 @@ def test_store_is_the_state_of_attention():
                                atol=1e-12)
     _, long = rules.learn(rules.rescorla_wagner, np.tile(keys, (1, 200, 1)),
                           np.tile(values, (1, 200, 1)), beta=1.0)
-    np.testing.assert_allclose(experiments.pair_store(keys, values, "delta, converged"), long,
+    np.testing.assert_allclose(experiments.pair_store(keys, values, "least squares"), long,
                                atol=1e-9)
 
 
@@ -1923,7 +1966,7 @@ def test_heads_share_the_noise_of_projected_keys(options, M):
         conditioning.averaged_head_error(24, 4, 16, M), rel=0.08)
 
 
-def test_chains_and_converged_store_follow_their_closed_forms():
+def test_chains_and_least_squares_store_follow_their_closed_forms():
     rng, n, d, L = np.random.default_rng(4), 20, 32, 4
     items = experiments.random_units(rng, 200, L + 1, n, d)
     responses = experiments.uncleaned(items, experiments.pair_store(items[:, :-1], items[:, 1:]))
@@ -1933,9 +1976,9 @@ def test_chains_and_converged_store_follow_their_closed_forms():
     assert conditioning.chained_error(0.1, 2) == pytest.approx(0.19, abs=1e-12)
     for load in (16, 64):
         keys, values, _ = simulated_pairs(load, 40, load, d)
-        left = keys @ experiments.pair_store(keys, values, "delta, converged") - values
+        left = keys @ experiments.pair_store(keys, values, "least squares") - values
         assert np.mean(experiments.squared(left)) == pytest.approx(
-            conditioning.converged_delta_error(load, d), abs=0.02)
+            conditioning.least_squares_error(load, d), abs=0.02)
 
 
 def test_tracking_errors_in_closed_form():
@@ -1950,6 +1993,15 @@ def test_tracking_errors_in_closed_form():
                                conditioning.hebbian_tracking_error(decay=decays, **world),
                                rtol=0.06)
     assert np.mean(kalman) < np.min(np.mean(delta, axis=-1))
+    # Sums over past trials instead of the closed form: second moments of the response's parts.
+    K, rho, sigma2, s2, g = 6, 0.8, 1.5, 0.3, 0.7
+    past = np.arange(200)
+    weight = (1 - g) * g**past
+    between = sigma2 * rho ** np.abs(past[:, None] - past)
+    own = weight**2 @ np.full(200, K * (sigma2 + s2) - sigma2)
+    expected = weight @ between @ weight + own - 2 * sigma2 * weight @ rho ** (past + 1) + sigma2
+    assert conditioning.hebbian_tracking_error(decay=g, K=K, rho=rho, sigma2=sigma2, s2=s2) \
+        == pytest.approx(expected, rel=1e-12)
     q, rho, beta = 1e-3, 1 - 1e-9, np.linspace(0.05, 1.5, 2901)
     walk = conditioning.delta_tracking_error(beta=beta, K=8, rho=rho, sigma2=q / (1 - rho**2),
                                              s2=0.2)
@@ -1985,6 +2037,12 @@ def test_unlearning_in_closed_form():
     assert np.mean(error) < (n - 1) / d
     decayed = experiments.unlearned(memory, keys[:, 0], values[:, 0], "decay", 0.25)
     np.testing.assert_array_equal(decayed, 0.25 * memory)
+    keys, values, before = simulated_pairs(8, 200_000, 3, 4)     # where 3/d^2 would be seen
+    after = before - keys @ keys[:, 0, :, None] * before[:, :1]
+    change, error = (np.mean(experiments.squared(after - other)[:, 1:])
+                     for other in (before, values))
+    assert change == pytest.approx(conditioning.unlearning_change(3, 4), rel=0.01)
+    assert error == pytest.approx(conditioning.unlearned_error(3, 4), rel=0.02)
 
 
 @pytest.mark.parametrize("name", ["capacity", "heads", "depth", "drift", "unlearning"])
@@ -2192,6 +2250,55 @@ def test_probes_on_hand_set_weights_are_the_closed_forms():
                                        atol=1e-10)
 
 
+def test_recovery_is_the_rise_less_that_of_a_cue_never_shown():
+    responses = np.array([[[0.1, 0.4, 0.2], [0.0, 0.1, 0.3]]])
+    np.testing.assert_allclose(experiments.recovery_rise(responses), [[0, 0.2, -0.2]], rtol=0,
+                               atol=1e-12)
+
+
+def test_schedule_and_start_of_training():
+    steps = np.arange(1, 301)
+    rates = [experiments.learning_rate(step, 300, 2.0) for step in steps]
+    assert rates[0] == pytest.approx(2 / 60, rel=1e-3) and rates[-1] == pytest.approx(0, abs=1e-12)
+    assert 55 <= np.argmax(rates) + 1 <= 65 and rates[149] == pytest.approx(1, rel=1e-12)
+    start = experiments.initial_parameters(experiments.TRAINED_RULES["RetNet"],
+                                           [np.random.default_rng(0)])
+    size = np.sqrt(np.mean(start["positions"]**2)) * np.sqrt(experiments.TOKENS)
+    assert size == pytest.approx(0.1, rel=0.1)
+    assert np.std(start["keys_1"]) == pytest.approx(25**-0.5, rel=0.1)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.8])
+def test_a_repeated_pair_is_asked_for_with_the_query_share(share):
+    task = experiments.association_task([np.random.default_rng(11)], sequences=400, pairs=4,
+                                        query_share=share)
+    cues = task.tokens[..., :16]
+    same = np.all(cues[..., :, None, :] == cues[..., None, :, :], axis=-1)
+    repeated = np.any(np.tril(same, -1), axis=-1)
+    assert np.mean(task.asked[repeated]) == pytest.approx(share, abs=0.02)
+
+
+def test_rates_by_history_and_what_is_made_of_them():
+    """Hand-set PH-attention: beta times the associability of the cue shown, as the rule has it."""
+    rule, sets = experiments.TRAINED_RULES["PH-attention"], experiments.random_cue_sets(
+        [np.random.default_rng(12)], sets=3)
+    weights = experiments.hand_set_parameters(rule, beta=0.3, eta=0.7, associability=3.0,
+                                              dtype="float64")
+    found = experiments.rates_after(rule, weights, sets, 1)[0]
+    for i, history in enumerate(experiments.HISTORIES):
+        prompt = experiments.design_prompt(history, sets)[0]
+        A = sets.cues[0, :, 0]
+        keys = prompt[..., :16] / np.sqrt(np.sum(prompt[..., :16]**2, axis=-1, keepdims=True))
+        start = AssociabilityState(np.zeros((3, 16, 8)), np.full((3, 16), 3.0))
+        _, state = learn(rules.pearce_hall, keys, prompt[..., 16:-1], state=start, beta=0.3,
+                         eta=0.7, bounds=experiments.ASSOCIABILITY_BOUNDS)
+        expected = 0.3 * np.mean(np.sum(state.associability * A**2, axis=-1))
+        assert found[i] == pytest.approx(expected, rel=1e-10)
+    rates = np.array([[1.0, 2.0, 3.0, 2.0, 2.0, 4.0, 4.0, 4.0, 1.0, 2.0]])
+    assert experiments.spread_of_rates(rates)[0] == pytest.approx(1, abs=1e-12)
+    assert experiments.rate_of_novelty(rates)[0] == pytest.approx(0.8, abs=1e-12)
+
+
 def test_retention_probes_see_recovery_where_there_is_some():
     sets = experiments.random_cue_sets([np.random.default_rng(8), np.random.default_rng(9)],
                                        sets=3)
@@ -2207,7 +2314,7 @@ def test_retention_probes_see_recovery_where_there_is_some():
 def test_trained_experiments_run_and_draw(capsys):
     """From training to figures, at the smallest size: finite numbers, small files, all figures."""
     small = {"seeds": 2, "sequences": 2, "steps": 2, "sets": 2, "test_sequences": 2, "quick": True}
-    for function, more in ((experiments.trained, {"ph_steps": 2, "once_steps": 2}),
+    for function, more in ((experiments.trained, {"compared_steps": 2, "once_steps": 2}),
                            (experiments.trained_two_layers, {})):
         arrays, claims, *_ = function(**small, **more)
         assert all(np.isfinite(row.measured) and "quick" in row.claim for row in claims)
