@@ -1164,6 +1164,17 @@ LAYERS = {
 }
 
 
+def askable(verdicts):
+    """The verdicts (phenomena, columns, ...), 2 (n/a) where the column lacks what the row needs."""
+    shown = {entry.name: row == 1 for entry, row in zip(conditioning.PHENOMENA, verdicts,
+                                                        strict=True)}
+    shown[conditioning.TIME_STEPS] = np.broadcast_to(np.array([
+        entry.function is rules.temporal_difference for entry in COLUMNS]).reshape(
+            (-1,) + (1,) * (verdicts.ndim - 2)), verdicts.shape[1:])
+    return np.stack([np.where(np.all([shown[need] for need in entry.needs], axis=0), row, 2)
+                     for entry, row in zip(conditioning.PHENOMENA, verdicts, strict=True)])
+
+
 def verdict(effect, low, high, finding, threshold):
     """1 shows the finding, -1 the opposite, 0 no effect: smaller than the threshold, or an interval
     that contains 0. Where animals show no difference (finding 0), 1 without and -1 with an effect.
@@ -1187,7 +1198,8 @@ def phenomena(*, seed=0, device="cpu", pairs=100, layer_pairs=10, sweep_pairs=8,
     shape = (len(conditioning.PHENOMENA), len(COLUMNS))
     cells = {name: np.zeros(shape) for name in ("experimental", "control", "effect", "low", "high",
                                                 "verdict")}
-    shares, difference = np.zeros(shape + (3,)), np.zeros(shape)
+    difference = np.zeros(shape)
+    swept = np.zeros(shape + (len(rates), len(trials), len(saliences)), dtype=int)
     for column, row, responses, far, trials_done in atlas_responses(
             conditioning.PHENOMENA, COLUMNS, xp, layer_pairs=layer_pairs, orders=pairs, seed=seed):
         experimental, control = responses[0, 0, 0]
@@ -1202,27 +1214,28 @@ def phenomena(*, seed=0, device="cpu", pairs=100, layer_pairs=10, sweep_pairs=8,
             conditioning.PHENOMENA, COLUMNS, xp, saliences=saliences, rates=rates, trials=trials,
             orders=sweep_pairs, seed=seed):
         effect = np.mean(responses[..., 0, :, :] - responses[..., 1, :, :], axis=(-2, -1))
-        found = verdict(effect, effect, effect, conditioning.PHENOMENA[row].finding, threshold)
-        shares[row, column] = [np.mean(found == kind) for kind in VERDICTS]
+        swept[row, column] = verdict(effect, effect, effect, conditioning.PHENOMENA[row].finding,
+                                     threshold)
         simulated += trials_done
-    cells["verdict"] = cells["verdict"].astype(int)
+    cells["verdict"] = askable(cells["verdict"].astype(int))
+    swept = askable(swept)
     seconds = time.perf_counter() - started
-    settings = len(rates) * len(trials) * len(saliences)
     arrays = cells | {
-        "shares": shares, "layer_difference": difference,
+        "shares": np.stack([np.mean(swept == kind, axis=(2, 3, 4)) for kind in VERDICTS], axis=-1),
+        "layer_difference": difference,
         "names": np.array([entry.name for entry in conditioning.PHENOMENA]),
         "groups": np.array([entry.group for entry in conditioning.PHENOMENA]),
         "findings": np.array([entry.finding for entry in conditioning.PHENOMENA]),
         "rules": np.array([entry.rule for entry in COLUMNS]),
         "layers": np.array([entry.layer for entry in COLUMNS]),
         "short": np.array([entry.short for entry in COLUMNS])} | curve_arrays(xp)
-    report = (f"{atlas_table(arrays, settings, threshold)}\n{simulated:,} trials simulated in "
+    report = (f"{atlas_table(arrays, swept[0, 0].size, threshold)}\n{simulated:,} trials simulated in "
               f"{seconds:.1f} s: {simulated / seconds:,.0f} a second")
     return Result(arrays, atlas_claims(arrays, relative_validity(pairs, seed, xp)),
                   atlas_files(arrays, threshold, rates, trials, saliences), report)
 
 
-VERDICTS = {1: "shows", 0: "no effect", -1: "opposite"}
+VERDICTS = {1: "shows", 0: "no effect", -1: "opposite", 2: "n/a"}
 
 
 def atlas_responses(rows, columns, xp, *, saliences=((1, 1),), rates=None, layer_pairs=0,
@@ -1260,7 +1273,9 @@ def batch_responses(column, batch, comparisons, rates, layer_pairs):
         comparison = comparisons[row]
         tests = comparison.tests - comparison.trials.test.shape[-1]
         answers = responses[:, part][..., np.searchsorted(batch.places, tests)]
-        yield (row, np.sum(answers * comparison.weights, axis=-1),
+        measured = answers[..., -1] / answers[..., 0] if comparison.proportion else \
+            np.sum(answers * comparison.weights, axis=-1)
+        yield (row, measured,
                0.0 if layer is None else np.max(difference[part]), int(np.sum(done[part])))
 
 
@@ -1337,19 +1352,21 @@ def compared_texts(phenomenon):
 
 def atlas_table(arrays, settings, threshold):
     """The matrix as text, at most 120 columns wide."""
-    lines = [f"{title:<41}" + "".join(f"{entry.short[place]:<6}" for entry in COLUMNS)
-             for place, title in enumerate((f"{'rule':<36}an.", "attention layer"))]
+    lines = [f"{title:<43}" + "".join(f"{entry.short[place]:<6}" for entry in COLUMNS)
+             for place, title in enumerate((f"{'rule':<40}an.", "attention layer"))]
     group = ""
     for row, name in enumerate(arrays["names"]):
         if arrays["groups"][row] != group:
             group = arrays["groups"][row]
             lines.append(f"-- {group} ".ljust(118, "-"))
         cells = "".join(atlas_cell(arrays, row, column) for column in range(len(COLUMNS)))
-        lines.append(f"{name:<37}{'<=>'[arrays['findings'][row] + 1]}  {cells}")
+        lines.append(f"{name:<41}{'<=>'[arrays['findings'][row] + 1]} {cells}")
     columns = "; ".join(f"{entry.short[0]} {entry.rule}" + f" = {entry.layer}" * bool(entry.layer)
                         for entry in COLUMNS)
     legend = ("an.: animals respond less (<), more (>) or as much (=) in the experimental group. "
-              f"+ shows it, - the opposite, . no effect (below {threshold:g} lambda). The number: "
+              f"+ shows it, - the opposite, . no effect (below {threshold:g} lambda), n not "
+              "applicable: the rule lacks what the row needs (extinction, blocking, conditioned "
+              "inhibition, time steps). The number: "
               f"per cent of {settings} settings of rate, trials and salience with the same "
               f"verdict; ? fewer than half. Columns: {columns}.")
     return "\n".join([line.rstrip() for line in lines] + textwrap.wrap(legend, 118))
@@ -1359,7 +1376,7 @@ def atlas_cell(arrays, row, column):
     """One cell of the table: verdict, doubt, per cent of the settings that agree."""
     found = arrays["verdict"][row, column]
     share = arrays["shares"][row, column, 1 - found]
-    return f"{'.+-'[found]}{'?' if share < 0.5 else ' '}{100 * share:<4.0f}"
+    return f"{'.+n-'[found]}{'?' if share < 0.5 else ' '}{100 * share:<4.0f}"
 
 
 def atlas_files(arrays, threshold, rates, trials, saliences):
@@ -1372,7 +1389,10 @@ def atlas_files(arrays, threshold, rates, trials, saliences):
             shares = {f"settings: {word}": float(share) for word, share in zip(
                 VERDICTS.values(), arrays["shares"][row, column], strict=True)}
             rows.append({"phenomenon": phenomenon.name, "group": phenomenon.group,
-                         "source": phenomenon.source, "finding": phenomenon.finding,
+                         "source": phenomenon.source,
+                         "experimental_design": phenomenon.experimental,
+                         "control_design": phenomenon.control or phenomenon.experimental,
+                         "finding": phenomenon.finding,
                          "rule": entry.rule, "layer": entry.layer,
                          "verdict": VERDICTS[int(arrays["verdict"][row, column])]}
                         | numbers | shares)

@@ -224,7 +224,8 @@ def minibatch(arrays, claims):
 
 
 VERDICTS = {1: ("shows it", "blue", "+", "white"), 0: ("no effect", "white", "\u00b7", "black"),
-            -1: ("the opposite", "orange", "\u2212", "black")}
+            -1: ("the opposite", "orange", "\u2212", "black"),
+            2: ("n/a: the rule lacks what the row needs", "0.85", "n", "0.3")}
 
 
 def atlas(arrays, claims):
