@@ -1426,7 +1426,8 @@ def atlas_claims(arrays, validity):
 
     sources = {"linear attention": "A1", "DeltaNet": "A2", "RetNet": "A3", "PH-attention": "A9"}
     largest = np.max(arrays["layer_difference"], axis=0)
-    claims = [claim(f"{entry.layer} = {entry.rule} in {len(names)} comparisons of 33 phenomena: difference",
+    claims = [claim(f"{entry.layer} = {entry.rule} in {len(names)} comparisons of 33 phenomena: "
+                    "difference",
                     sources.get(entry.layer, "beyond"), difference, below=1e-10)
               for entry, difference in zip(COLUMNS, largest, strict=True) if entry.layer]
     apart = abs(arrays["experimental"][:, columns.index("DeltaNet")]
