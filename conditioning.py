@@ -504,7 +504,7 @@ MOST_TRIALS = 10**6  # of one type in a phase: more is a slip of the finger
 _COMPOUND = r"[A-Z](?:\s*[A-Z])*"
 _TRIAL = re.compile(r"\s*(?P<count>\d{0,9})\s*(?:(?P<empty>_)|"
                     rf"(?P<cues>{_COMPOUND}(?:\s*>\s*(?:_|{_COMPOUND}))*)\s*"
-                    r"(?P<outcome>\+\+|[+\-\u2212?])\s*(?:(?P<percent>\d+)\s*%)?)\s*")
+                    r"(?P<outcome>\+\+|[+\-\u2212\u2013?])\s*(?:(?P<percent>\d+)\s*%)?)\s*")
 _TRIAL_START = re.compile(rf"\s*\d*\s*(?:{_COMPOUND}(?:\s*>\s*(?:_|{_COMPOUND}))*\s*>?)?\s*")
 
 
@@ -526,7 +526,10 @@ def parse_design(text):
             match = _TRIAL.match(text, place, end)
             if not match:
                 understood = _TRIAL_START.match(text, place, end).end()
-                raise _design_error(text, understood, "expected a trial such as 10AB+, A-, B?, 20_")
+                hint = " (a US alone: give the context a letter, 20K+)" if text[understood:] \
+                    .startswith("+") else ""
+                raise _design_error(text, understood,
+                                    "expected a trial such as 10AB+, A-, B?, 20_" + hint)
             trials += _trial_types(match, text)
             if match.end() == end:
                 break
@@ -549,7 +552,7 @@ def _design_error(text, place, expected):
 def _trial_types(match, text):
     count = int(match["count"] or 1)
     cues = re.sub(r"\s", "", match["cues"] or "")
-    outcome = (match["outcome"] or "-").replace("\u2212", "-")
+    outcome = re.sub("[\u2212\u2013]", "-", match["outcome"] or "-")
     reinforced = count * int(match["percent"] or 100)
     if not 1 <= count <= MOST_TRIALS:
         raise _design_error(text, match.start(), f"a trial must occur 1 to {MOST_TRIALS} times")
@@ -1174,7 +1177,10 @@ class Phenomenon(NamedTuple):
     animals, another contrast). finding: what animals do, -1 if the experimental group's response
     is the lower one, 1 if it is the higher one, 0 if it is the same. The response of a group is
     the sum of its test trials ("?"), weighted by contrast (control_contrast: of the control group,
-    None: the same). us, saliences: as in `design_arrays`.
+    None: the same); or, with proportion, its last test trial over its first. us, saliences: as in
+    `design_arrays`.
+    needs: phenomena that a rule must show for this one to be askable of it, or TIME_STEPS, a rule
+    to which a trial is more than one step.
     order: of mixed phases, "alternate" where nothing is mixed; "mirrored" only where exchanging +
     and - leaves the design the same, else "reversed".
     """
@@ -1190,8 +1196,11 @@ class Phenomenon(NamedTuple):
     us: tuple = (1.0, 2.0)
     saliences: dict | None = None
     order: str = "alternate"
+    needs: tuple = ()
+    proportion: bool = False
 
 
+TIME_STEPS = "time steps"
 GROUPS = ("acquisition and extinction", "cue competition", "inhibition", "pre-exposure",
           "retrospective revaluation", "patterning", "recovery")
 _ACQUISITION, _COMPETITION, _INHIBITION, _EXPOSURE, _REVALUATION, _PATTERNING, _RECOVERY = GROUPS
@@ -1205,24 +1214,28 @@ PHENOMENA = (
                control_contrast=(1.0, 0.0)),
     Phenomenon("extinction", _ACQUISITION, "Pavlov 1927",
                "20A+ | 20A- | A?", "20A+ | 20_ | A?", -1),
+    # Persistence: the share of the response at the end of training that extinction leaves.
     Phenomenon("partial reinforcement extinction", _ACQUISITION,
                "Humphreys 1939; Capaldi 1967; Haselgrove et al. 2004",
-               "40A+50% | 10A- | A?", "40A+ | 10A- | A?", 1, order="mirrored"),
+               "40A+50% | A? | 10A- | A?", "40A+ | A? | 10A- | A?", 1, order="mirrored",
+               proportion=True),
     Phenomenon("second-order conditioning", _ACQUISITION, "Rizley & Rescorla 1972",
                "40A+ | 5B>A- | B?", "40_ | 5B>A- | B?", 1),
     Phenomenon("sensory preconditioning", _ACQUISITION, "Brogden 1939",
                "20AB-/20_ | 20A+ | B?", "20A-/20B- | 20A+ | B?", 1, order="reversed"),
     Phenomenon("trace conditioning", _ACQUISITION, "Pavlov 1927; Smith, Coleman & Gormezano 1969",
-               "20A>_>_>_>_+ | A?", "20A+ | A?", -1),
+               "20A>_>_>_>_+ | A?", "20A+ | A?", -1, needs=(TIME_STEPS,)),
 
     Phenomenon("blocking", _COMPETITION, "Kamin 1968, 1969; but see Maes et al. 2016",
                "40A+ | 40AX+ | X?", "40_ | 40AX+ | X?", -1),
+    # The control is Kamin's; a rule that learns by the size of the US, not by surprise, passes too,
+    # if it blocks.
     Phenomenon("unblocking by a larger US", _COMPETITION,
                "Kamin 1969; Dickinson, Hall & Mackintosh 1976",
-               "40A+ | 40AX++ | X?", "40A+ | 40AX+ | X?", 1),
+               "40A+ | 40AX++ | X?", "40A+ | 40AX+ | X?", 1, needs=("blocking",)),
     Phenomenon("unblocking by a smaller US", _COMPETITION,
                "Dickinson, Hall & Mackintosh 1976; Holland 1984",
-               "40A++ | 40AX+ | X?", "40A+ | 40AX+ | X?", 1),
+               "40A++ | 40AX+ | X?", "40A+ | 40AX+ | X?", 1, needs=("blocking",)),
     Phenomenon("overshadowing", _COMPETITION, "Pavlov 1927; Mackintosh 1976",
                "20AX+ | X?", "20X+ | X?", -1),
     Phenomenon("one-trial overshadowing", _COMPETITION,
@@ -1234,23 +1247,29 @@ PHENOMENA = (
                "40AX+/40BX- | X?", "20AX+/20BX+/20AX-/20BX- | X?", -1, order="mirrored"),
     Phenomenon("zero contingency", _COMPETITION, "Rescorla 1968",
                "80KA+50%/80K+50% | A?", "80KA+50%/80K- | A?", -1, order="reversed"),
-    # X and Y were reinforced equally often, beside a good and a poor predictor.
+    # X is redundant beside A (blocking), Y uninformative beside B and C. Both are paired with the
+    # outcome 48 times, X always, Y half of the time.
     Phenomenon("redundancy effect", _COMPETITION,
                "Pearce et al. 2012; Uengoer, Lotz & Pearce 2013",
                "48A+/48AX+/48BY+/48CY- | X? | Y?", None, 1, *_FIRST_SECOND, order="reversed"),
 
-    Phenomenon("conditioned inhibition: summation", _INHIBITION, "Pavlov 1927; Rescorla 1969",
+    # Rescorla 1969a: "Pavlovian conditioned inhibition", Psychological Bulletin 72; 1969b:
+    # "Conditioned inhibition of fear resulting from negative CS-US contingencies", JCPP 67.
+    Phenomenon("conditioned inhibition: summation", _INHIBITION, "Pavlov 1927; Rescorla 1969a",
                "60A+/60AX- | 20B+ | BX? | B?", None, -1, *_FIRST_SECOND, order="reversed"),
-    Phenomenon("conditioned inhibition: retardation", _INHIBITION, "Rescorla 1969",
-               "60A+/60AX- | 10X+ | X?", "60A+/60AX- | 10N+ | N?", -1, order="reversed"),
-    Phenomenon("negative contingency inhibits", _INHIBITION, "Rescorla 1968",
+    # The control has been exposed to X as often, so that latent inhibition alone does not pass.
+    Phenomenon("conditioned inhibition: retardation", _INHIBITION, "Rescorla 1969a",
+               "60A+/60AX- | 10X+ | X?", "60A+/60X- | 10X+ | X?", -1, order="reversed"),
+    Phenomenon("negative contingency inhibits", _INHIBITION, "Rescorla 1969b",
                "80KA+50%/80K+75% | A? | N?", None, -1, *_FIRST_SECOND, order="reversed"),
     # Not lost: more than half of it is left, against a group without X-.
     Phenomenon("inhibitor alone keeps inhibition", _INHIBITION, "Zimmer-Hart & Rescorla 1974",
                "60A+/60AX- | 40X- | X?", "60A+/60AX- | 40_ | X?", -1,
-               control_contrast=(0.5,), order="reversed"),
+               control_contrast=(0.5,), order="reversed",
+               needs=("conditioned inhibition: summation",)),
     Phenomenon("novel cue with inhibitor is neutral", _INHIBITION, "Baker 1974",
-               "60A+/60AX- | 40DX- | D?", "60A+/60AX- | 40D- | D?", 0, order="reversed"),
+               "60A+/60AX- | 40DX- | D?", "60A+/60AX- | 40D- | D?", 0, order="reversed",
+               needs=("conditioned inhibition: summation",)),
     Phenomenon("protection from extinction", _INHIBITION, "Chorazyna 1962; Rescorla 2003",
                "60A+/60AX- | 40C+ | 20CX- | C?", "60A+/60AX- | 40C+ | 20C- | C?", 1,
                order="reversed"),
@@ -1265,10 +1284,11 @@ PHENOMENA = (
                "66T+ | 6T++ | T?", "66L+ | 6T++ | T?", -1, us=(0.25, 1.0)),
     Phenomenon("US pre-exposure", _EXPOSURE, "Randich & LoLordo 1979",
                "20K+ | 20KA+/20K- | A?", "20K- | 20KA+/20K- | A?", -1, order="reversed"),
-    Phenomenon("learned irrelevance, over CS alone", _EXPOSURE,
+    # Learned irrelevance proper asks for more retardation than both exposures alone add up to.
+    Phenomenon("uncorrelated CS and US, against CS alone", _EXPOSURE,
                "Mackintosh 1973; Baker & Mackintosh 1977",
                "20KA+50%/20K+50% | 10KA+ | A?", "20KA-/20K- | 10KA+ | A?", -1, order="reversed"),
-    Phenomenon("learned irrelevance, over US alone", _EXPOSURE,
+    Phenomenon("uncorrelated CS and US, against US alone", _EXPOSURE,
                "Mackintosh 1973; Baker & Mackintosh 1977",
                "20KA+50%/20K+50% | 10KA+ | A?", "40K+50% | 10KA+ | A?", -1, order="reversed"),
 
@@ -1280,25 +1300,29 @@ PHENOMENA = (
 
     Phenomenon("feature-positive discrimination", _PATTERNING, "Jenkins & Sainsbury 1969",
                "60AB+/60A- | B? | A?", None, 1, *_FIRST_SECOND, order="reversed"),
+    # Trained as conditioned inhibition is, but tested on the compound that was trained.
     Phenomenon("feature-negative discrimination", _PATTERNING,
-               "Jenkins & Sainsbury 1969",
+               "Pavlov 1927; Holland & Lamarre 1984",
                "60A+/60AB- | AB? | A?", None, -1, *_FIRST_SECOND, order="reversed"),
     Phenomenon("negative patterning", _PATTERNING, "Woodbury 1943; Rescorla 1972",
                "40A+/40B+/40AB- | A? | AB?", None, 1, *_FIRST_SECOND, order="reversed"),
     # U is the cue that is unique to the compound.
-    Phenomenon("negative patterning, unique cue", _PATTERNING, "Woodbury 1943; Rescorla 1972",
+    Phenomenon("negative patterning, unique cue", _PATTERNING,
+               "Wagner & Rescorla 1972; Whitlow & Wagner 1972",
                "80A+/80B+/80ABU- | A? | ABU?", None, 1, *_FIRST_SECOND, order="reversed"),
 
     Phenomenon("spontaneous recovery", _RECOVERY, "Pavlov 1927; Rescorla 2004",
-               "20A+ | 20A- | 20_ | A?", "20_ | 20A+ | 20A- | A?", 1),
+               "20A+ | 20A- | 20_ | A?", "20_ | 20A+ | 20A- | A?", 1, needs=("extinction",)),
     Phenomenon("rapid reacquisition", _RECOVERY, "Napier, Macrae & Kehoe 1992",
-               "20A+ | 200A- | 5A+ | A?", "20_ | 200_ | 5A+ | A?", 1),
+               "20A+ | 200A- | 5A+ | A?", "20_ | 200_ | 5A+ | A?", 1, needs=("extinction",)),
     # P and Q are contexts; A+ in P, A- in Q, test in P against test in Q.
     Phenomenon("ABA renewal", _RECOVERY, "Bouton & Bolles 1979; Bouton & King 1983",
-               "20AP+ | 20AQ- | AP? | AQ?", None, 1, *_FIRST_SECOND, saliences=_CONTEXTS),
+               "20AP+ | 20AQ- | AP? | AQ?", None, 1, *_FIRST_SECOND, saliences=_CONTEXTS,
+               needs=("extinction",)),
     # US alone, against context alone, before a test in the context.
     Phenomenon("reinstatement", _RECOVERY, "Rescorla & Heth 1975; Bouton 1984",
-               "20AK+ | 20AK- | 4K+ | AK?", "20AK+ | 20AK- | 4K- | AK?", 1),
+               "20AK+ | 20AK- | 4K+ | AK?", "20AK+ | 20AK- | 4K- | AK?", 1,
+               needs=("extinction",)),
 )
 
 # Findings that belong to these phenomena but need a mechanism no rule here has.
@@ -1321,7 +1345,8 @@ def scaled_design(design, factor):
 class Comparison(NamedTuple):
     """Arrays of a phenomenon: trials (numbers, groups, orders, pair, T, ...), one group if both are
     the same animals; whether a cue is tested (K,); the places of the test trials and their weights
-    (2 groups, 1, 1, tests), that broadcast with responses; rows a trial: 1, or its time steps.
+    (2 groups, 1, 1, tests), that broadcast with responses; rows a trial: 1, or its time steps;
+    whether the last test over the first is taken instead of the weighted sum.
     """
 
     trials: TrialArrays
@@ -1329,6 +1354,7 @@ class Comparison(NamedTuple):
     tests: np.ndarray
     weights: np.ndarray
     steps: int
+    proportion: bool
 
 
 def phenomenon_arrays(phenomenon, *, trials=(None,), orders=1, seed=0, in_time=False):
@@ -1365,4 +1391,4 @@ def phenomenon_arrays(phenomenon, *, trials=(None,), orders=1, seed=0, in_time=F
                      if phase[-1].outcome == "?")
     weights = [phenomenon.contrast, phenomenon.control_contrast or phenomenon.contrast]
     return Comparison(stacked, np.array([name in tested for name in names]), tests * max(steps, 1),
-                      np.array(weights)[:, None, None, :], max(steps, 1))
+                      np.array(weights)[:, None, None, :], max(steps, 1), phenomenon.proportion)

@@ -1186,6 +1186,17 @@ LAYERS = {
 }
 
 
+def askable(verdicts):
+    """The verdicts (phenomena, columns, ...), 2 (n/a) where the column lacks what the row needs."""
+    shown = {entry.name: row == 1 for entry, row in zip(conditioning.PHENOMENA, verdicts,
+                                                        strict=True)}
+    shown[conditioning.TIME_STEPS] = np.broadcast_to(np.array([
+        entry.function is rules.temporal_difference for entry in COLUMNS]).reshape(
+            (-1,) + (1,) * (verdicts.ndim - 2)), verdicts.shape[1:])
+    return np.stack([np.where(np.all([shown[need] for need in entry.needs], axis=0), row, 2)
+                     for entry, row in zip(conditioning.PHENOMENA, verdicts, strict=True)])
+
+
 def verdict(effect, low, high, finding, threshold):
     """1 shows the finding, -1 the opposite, 0 no effect: smaller than the threshold, or an interval
     that contains 0. Where animals show no difference (finding 0), 1 without and -1 with an effect.
@@ -1209,7 +1220,8 @@ def phenomena(*, seed=0, device="cpu", pairs=100, layer_pairs=10, sweep_pairs=8,
     shape = (len(conditioning.PHENOMENA), len(COLUMNS))
     cells = {name: np.zeros(shape) for name in ("experimental", "control", "effect", "low", "high",
                                                 "verdict")}
-    shares, difference = np.zeros(shape + (3,)), np.zeros(shape)
+    difference = np.zeros(shape)
+    swept = np.zeros(shape + (len(rates), len(trials), len(saliences)), dtype=int)
     for column, row, responses, far, trials_done in atlas_responses(
             conditioning.PHENOMENA, COLUMNS, xp, layer_pairs=layer_pairs, orders=pairs, seed=seed):
         experimental, control = responses[0, 0, 0]
@@ -1224,27 +1236,28 @@ def phenomena(*, seed=0, device="cpu", pairs=100, layer_pairs=10, sweep_pairs=8,
             conditioning.PHENOMENA, COLUMNS, xp, saliences=saliences, rates=rates, trials=trials,
             orders=sweep_pairs, seed=seed):
         effect = np.mean(responses[..., 0, :, :] - responses[..., 1, :, :], axis=(-2, -1))
-        found = verdict(effect, effect, effect, conditioning.PHENOMENA[row].finding, threshold)
-        shares[row, column] = [np.mean(found == kind) for kind in VERDICTS]
+        swept[row, column] = verdict(effect, effect, effect, conditioning.PHENOMENA[row].finding,
+                                     threshold)
         simulated += trials_done
-    cells["verdict"] = cells["verdict"].astype(int)
+    cells["verdict"] = askable(cells["verdict"].astype(int))
+    swept = askable(swept)
     seconds = time.perf_counter() - started
-    settings = len(rates) * len(trials) * len(saliences)
     arrays = cells | {
-        "shares": shares, "layer_difference": difference,
+        "shares": np.stack([np.mean(swept == kind, axis=(2, 3, 4)) for kind in VERDICTS], axis=-1),
+        "layer_difference": difference,
         "names": np.array([entry.name for entry in conditioning.PHENOMENA]),
         "groups": np.array([entry.group for entry in conditioning.PHENOMENA]),
         "findings": np.array([entry.finding for entry in conditioning.PHENOMENA]),
         "rules": np.array([entry.rule for entry in COLUMNS]),
         "layers": np.array([entry.layer for entry in COLUMNS]),
         "short": np.array([entry.short for entry in COLUMNS])} | curve_arrays(xp)
-    report = (f"{atlas_table(arrays, settings, threshold)}\n{simulated:,} trials simulated in "
-              f"{seconds:.1f} s: {simulated / seconds:,.0f} a second")
+    report = (f"{atlas_table(arrays, swept[0, 0].size, threshold)}\n{simulated:,} trials "
+              f"simulated in {seconds:.1f} s: {simulated / seconds:,.0f} a second")
     return Result(arrays, atlas_claims(arrays, relative_validity(pairs, seed, xp)),
                   atlas_files(arrays, threshold, rates, trials, saliences), report)
 
 
-VERDICTS = {1: "shows", 0: "no effect", -1: "opposite"}
+VERDICTS = {1: "shows", 0: "no effect", -1: "opposite", 2: "n/a"}
 
 
 def atlas_responses(rows, columns, xp, *, saliences=((1, 1),), rates=None, layer_pairs=0,
@@ -1282,7 +1295,9 @@ def batch_responses(column, batch, comparisons, rates, layer_pairs):
         comparison = comparisons[row]
         tests = comparison.tests - comparison.trials.test.shape[-1]
         answers = responses[:, part][..., np.searchsorted(batch.places, tests)]
-        yield (row, np.sum(answers * comparison.weights, axis=-1),
+        measured = answers[..., -1] / answers[..., 0] if comparison.proportion else \
+            np.sum(answers * comparison.weights, axis=-1)
+        yield (row, measured,
                0.0 if layer is None else np.max(difference[part]), int(np.sum(done[part])))
 
 
@@ -1314,7 +1329,8 @@ CURVE_LAYERS = ("linear attention", "DeltaNet", "PH-attention", "MesaNet")
 
 def curve_arrays(xp):
     """Learning curves of the best-known phenomena: curves (phenomena, rules, 2 groups, T), the
-    response to the test stimulus after each trial, NaN beyond the design; ends of the phases.
+    response to the test stimulus after each trial, NaN beyond the design; ends of the phases; of
+    how many trials the panel shows nothing (Hall-Pearce transfer is about the second phase).
     """
     columns = [entry for layer in CURVE_LAYERS for entry in COLUMNS if entry.layer == layer]
     chosen = [entry for name in CURVES for entry in conditioning.PHENOMENA if entry.name == name]
@@ -1342,6 +1358,8 @@ def curve_arrays(xp):
     padded = [np.pad(curve, ((0, 0), (0, 0), (0, longest - np.shape(curve)[-1])),
                      constant_values=np.nan) for curve in curves]
     return {"curves": np.array(padded), "curve_names": np.array(CURVES), "curve_ends": ends,
+            "curve_starts": np.where(np.array(CURVES) == "Hall-Pearce negative transfer",
+                                     ends[:, 0], 0),
             "curve_layers": np.array(CURVE_LAYERS),
             "curve_rules": np.array([column.rule for column in columns]),
             "curve_designs": np.array([compared_texts(entry) for entry in chosen])}
@@ -1359,19 +1377,21 @@ def compared_texts(phenomenon):
 
 def atlas_table(arrays, settings, threshold):
     """The matrix as text, at most 120 columns wide."""
-    lines = [f"{title:<41}" + "".join(f"{entry.short[place]:<6}" for entry in COLUMNS)
-             for place, title in enumerate((f"{'rule':<36}an.", "attention layer"))]
+    lines = [f"{title:<43}" + "".join(f"{entry.short[place]:<6}" for entry in COLUMNS)
+             for place, title in enumerate((f"{'rule':<40}an.", "attention layer"))]
     group = ""
     for row, name in enumerate(arrays["names"]):
         if arrays["groups"][row] != group:
             group = arrays["groups"][row]
             lines.append(f"-- {group} ".ljust(118, "-"))
         cells = "".join(atlas_cell(arrays, row, column) for column in range(len(COLUMNS)))
-        lines.append(f"{name:<37}{'<=>'[arrays['findings'][row] + 1]}  {cells}")
+        lines.append(f"{name:<41}{'<=>'[arrays['findings'][row] + 1]} {cells}")
     columns = "; ".join(f"{entry.short[0]} {entry.rule}" + f" = {entry.layer}" * bool(entry.layer)
                         for entry in COLUMNS)
     legend = ("an.: animals respond less (<), more (>) or as much (=) in the experimental group. "
-              f"+ shows it, - the opposite, . no effect (below {threshold:g} lambda). The number: "
+              f"+ shows it, - the opposite, . no effect (below {threshold:g} lambda), n not "
+              "applicable: the rule lacks what the row needs (extinction, blocking, conditioned "
+              "inhibition, time steps). The number: "
               f"per cent of {settings} settings of rate, trials and salience with the same "
               f"verdict; ? fewer than half. Columns: {columns}.")
     return "\n".join([line.rstrip() for line in lines] + textwrap.wrap(legend, 118))
@@ -1381,7 +1401,7 @@ def atlas_cell(arrays, row, column):
     """One cell of the table: verdict, doubt, per cent of the settings that agree."""
     found = arrays["verdict"][row, column]
     share = arrays["shares"][row, column, 1 - found]
-    return f"{'.+-'[found]}{'?' if share < 0.5 else ' '}{100 * share:<4.0f}"
+    return f"{'.+n-'[found]}{'?' if share < 0.5 else ' '}{100 * share:<4.0f}"
 
 
 def atlas_files(arrays, threshold, rates, trials, saliences):
@@ -1394,7 +1414,10 @@ def atlas_files(arrays, threshold, rates, trials, saliences):
             shares = {f"settings: {word}": float(share) for word, share in zip(
                 VERDICTS.values(), arrays["shares"][row, column], strict=True)}
             rows.append({"phenomenon": phenomenon.name, "group": phenomenon.group,
-                         "source": phenomenon.source, "finding": phenomenon.finding,
+                         "source": phenomenon.source,
+                         "experimental_design": phenomenon.experimental,
+                         "control_design": phenomenon.control or phenomenon.experimental,
+                         "finding": phenomenon.finding,
                          "rule": entry.rule, "layer": entry.layer,
                          "verdict": VERDICTS[int(arrays["verdict"][row, column])]}
                         | numbers | shares)
@@ -1425,7 +1448,8 @@ def atlas_claims(arrays, validity):
 
     sources = {"linear attention": "A1", "DeltaNet": "A2", "RetNet": "A3", "PH-attention": "A9"}
     largest = np.max(arrays["layer_difference"], axis=0)
-    claims = [claim(f"{entry.layer} = {entry.rule} on all {len(names)} phenomena: difference",
+    claims = [claim(f"{entry.layer} = {entry.rule} in {len(names)} comparisons of 33 phenomena: "
+                    "difference",
                     sources.get(entry.layer, "beyond"), difference, below=1e-10)
               for entry, difference in zip(COLUMNS, largest, strict=True) if entry.layer]
     apart = abs(arrays["experimental"][:, columns.index("DeltaNet")]
@@ -1467,34 +1491,66 @@ def atlas_claims(arrays, validity):
 # Parameters that the user does not give are those of the atlas's first column with the rule.
 STATED = {rules.stimulus_trace: {"beta": 0.05, "trace": 0.9}, rules.oja: {"beta": 0.1}} | {
     entry.function: entry.parameters | entry.start for entry in reversed(COLUMNS)}
-RATE_OPTIONS = ("beta", "beta_omitted", "beta_excitatory", "beta_inhibitory", "decay", "trace",
-                "discount", "eta", "theta", "noise", "drift", "associability", "prior")
-SHARED_ERROR = ("rescorla_wagner", "pearce_hall", "temporal_difference")
+RATE_OPTIONS = {
+    "beta": "learning rate",
+    "beta_omitted": "learning rate of trials without the outcome (default: beta)",
+    "beta_excitatory": "learning rate where the outcome is more than expected",
+    "beta_inhibitory": "learning rate where the outcome is less than expected",
+    "decay": "fraction of strength kept from trial to trial (1: no forgetting)",
+    "trace": "fraction of a cue's trace kept from step to step",
+    "discount": "worth of an outcome one step later (1: the same)",
+    "eta": "how fast associability follows surprise (0: never changes)",
+    "theta": "how fast associability follows relative predictiveness",
+    "noise": "variance of an outcome: the larger, the slower learning",
+    "drift": "variance that a strength gains from trial to trial (0: a stable world)",
+    "associability": "associability of a new cue",
+    "prior": "variance of a new cue's strength"}
+SHARED_ERROR = ("rescorla_wagner", "pearce_hall", "temporal_difference", "pearce_kaye_hall")
+ALIASES = {"linear_attention": "linear attention", "retention": "RetNet", "deltanet": "DeltaNet",
+           "gated_deltanet": "Gated DeltaNet", "ph_attention": "PH-attention",
+           "mesa_attention": "MesaNet"}  # attention forms of conditioning.py, columns of the atlas
+
+
+def rule_options(function):
+    """Names of a rule's parameters, and of what sets its first state."""
+    start = inspect.signature(function.start).parameters if hasattr(function, "start") else ()
+    return (set(list(inspect.signature(function).parameters)[3:]), set(start) - {"memory"})
 
 
 def design_command(arguments):
     """`python experiments.py design TEXT ...`: returns the exit status."""
     parser = Parser(prog="experiments.py design", allow_abbrev=False, description=(
         "Run a design such as '10A+ | 10AB+ | B?' through learning rules and the attention layers "
-        "that equal them: response before each trial's learning, as text, CSV and figure."))
+        "that equal them: response before each trial's learning, as text, CSV and figure. Rates "
+        "that are not given are those of the atlas; they are printed first."))
     parser.add_argument("text", metavar="TEXT", help="such as '10A+/10AB- | B?': README")
     parser.add_argument("--rules", nargs="+", default=["rescorla_wagner", "hebbian"],
-                        metavar="RULE", help=", ".join(rules.RULES))
+                        metavar="RULE", help=f"{', '.join(rules.RULES)}; or, by the name of the "
+                        f"layer, with the decay of the atlas: {', '.join(ALIASES)}")
     parser.add_argument("--control", metavar="TEXT", help="a second group, to print the effect")
-    for name in RATE_OPTIONS:
-        parser.add_argument("--" + name.replace("_", "-"), type=rate_number,
-                            help="of the rules that have it (default: as in the atlas)")
+    for name, meaning in RATE_OPTIONS.items():
+        takers = [rule for rule, function in rules.RULES.items()
+                  if name in set.union(*rule_options(function))]
+        parser.add_argument("--" + name.replace("_", "-"), type=rate_number, metavar="NUMBER",
+                            help=f"{meaning}; {', '.join(takers)}")
     parser.add_argument("--us", nargs=2, type=rate_number, default=[1.0, 2.0], metavar="SIZE",
                         help="sizes of + and ++ (default: 1 2)")
-    parser.add_argument("--salience", nargs="+", default=[], type=named_number, metavar="A=0.5")
+    parser.add_argument("--salience", nargs="+", default=[], type=named_number, metavar="A=0.5",
+                        help="squared length of a cue's vector, of every rule (default: 1)")
     parser.add_argument("--similarity", nargs="+", default=[], type=named_number, metavar="AB=0.3",
-                        help="cosine between two cues")
-    parser.add_argument("--compound", choices=("sum", "normalised"), default="sum")
+                        help="cosine between two cues, of every rule (default: 0)")
+    parser.add_argument("--compound", choices=("sum", "normalised"), default="sum",
+                        help="of the cues' vectors; normalised: every stimulus has length 1, as in "
+                        "a layer with normalised keys")
     parser.add_argument("--order", choices=("alternate", "random"), default="alternate",
                         help="of mixed trials")
+    parser.add_argument("--orders", type=seed_number, default=1, metavar="N",
+                        help="N random orders: the effect with its interval over them")
     parser.add_argument("--seed", type=seed_number, default=0, help="of a random order")
     parser.add_argument("--out", default="results", help="folder for design.csv and design.png")
     options = parser.parse_args(arguments)
+    if options.orders != 1:
+        options.order = "random"
     try:
         designs = [conditioning.parse_design(text) for text in (options.text, options.control)
                    if text is not None]
@@ -1507,7 +1563,8 @@ def design_command(arguments):
     layers = {name: layer_name(function, parameters)
               for name, (function, parameters, _) in chosen.items()
               if has_layer(function, parameters)}
-    report = design_report(groups, layers)
+    report = "\n".join([*design_notes(designs, cues, chosen, options),
+                        design_report(groups, layers)])
     staging = staging_folder(options.out)
     try:
         save_design(groups, layers, staging)
@@ -1552,14 +1609,17 @@ def rule_parameters(options):
         raise CommandError("--noise must be above 0, got 0")
     chosen, used = {}, set()
     for name in options.rules:
-        if name not in rules.RULES:
-            raise CommandError(f"no rule {name!r}; there are: {', '.join(rules.RULES)}")
-        function = rules.RULES[name]
-        allowed = set(list(inspect.signature(function).parameters)[3:])
-        starts = set(inspect.signature(function.start).parameters) - {"memory"} \
-            if hasattr(function, "start") else set()
-        values = STATED[function] | {key: value for key, value in given.items()
-                                     if key in allowed | starts}
+        if name in rules.RULES:
+            function, stated = rules.RULES[name], STATED[rules.RULES[name]]
+        elif name in ALIASES:
+            column = next(entry for entry in COLUMNS if entry.layer == ALIASES[name])
+            function, stated = column.function, column.parameters | column.start
+            name = function.__name__ + ", decay" * ("decay" in stated)
+        else:
+            raise CommandError(f"no rule {name!r}; there are: "
+                               f"{', '.join([*rules.RULES, *ALIASES])}")
+        allowed, starts = rule_options(function)
+        values = stated | {key: value for key, value in given.items() if key in allowed | starts}
         used |= set(values)
         chosen[name] = (function, {key: values[key] for key in values if key in allowed},
                         {key: values[key] for key in values if key in starts})
@@ -1573,10 +1633,16 @@ def rule_parameters(options):
 def design_responses(design, cues, chosen, options):
     """GroupResponses of a design."""
     trials = [trial for phase in design.phases for trial in phase]
-    if sum(trial.count for trial in trials) > 100_000:
-        raise CommandError("a design has at most 100,000 trials here")
-    rng = None if options.order == "alternate" else np.random.default_rng([options.seed, 0])
-    sequence, columns = conditioning.trial_sequence(design, rng=rng), {}
+    if options.orders * sum(trial.count for trial in trials) > 100_000:
+        raise CommandError("a design has at most 100,000 trials here, all orders together")
+    draws = [None] if options.order == "alternate" else [
+        np.random.default_rng([options.seed, i]) for i in range(options.orders)]
+    sequences = [[(place + 1, trial) for place, phase in enumerate(
+        conditioning.trial_sequence(design, rng=rng)) for trial in phase] for rng in draws]
+    tests = np.array([sorted(
+        (t for t, (_, trial) in enumerate(sequence) if trial.outcome == "?"),
+        key=lambda t: (sequence[t][0], sequence[t][1].cues)) for sequence in sequences], dtype=int)
+    columns, answers = {}, {}
     for name, (function, parameters, start) in chosen.items():
         steps = 0
         if function is rules.temporal_difference:
@@ -1584,24 +1650,46 @@ def design_responses(design, cues, chosen, options):
         arrays = conditioning.design_arrays(
             design, cues=cues, us=options.us, saliences=dict(options.salience),
             similarity=dict(options.similarity), compound=options.compound, order=options.order,
-            seed=options.seed, steps=steps)
-        if options.order == "random":
-            arrays = conditioning.TrialArrays(*(field[0] for field in arrays))
-        check_stable(name, parameters, start, arrays)
+            orders=options.orders, seed=options.seed, steps=steps)
+        arrays = conditioning.TrialArrays(*(field.reshape((len(draws),) + field.shape[-axes:])
+                                            for field, axes in zip(arrays, (2, 2, 1), strict=True)))
+        check_stable(function.__name__, parameters, start, arrays)
         state = rules.initial_state(function, arrays.cues, arrays.outcomes, **start)
-        in_time = {"trace": conditioning.trial_trace(parameters["trace"], len(arrays.test), steps)
-                   } if steps else {}
+        in_time = {"trace": np.broadcast_to(conditioning.trial_trace(
+            parameters["trace"], arrays.test.shape[-1], steps), arrays.test.shape)} if steps else {}
         with np.errstate(all="ignore"):
             predictions, _ = learn(function, arrays.cues, arrays.outcomes, state=state,
                                    test=arrays.test, **parameters | in_time)
             layer = layer_predictions(function, arrays, start=start, **parameters)
         if not np.all(np.isfinite(predictions)):
             raise CommandError(f"{name} runs beyond the largest number: use smaller rates")
-        columns[name] = predictions[::max(steps, 1), 0]
+        responses = predictions[:, ::max(steps, 1), 0]
+        columns[name] = responses[0]
+        answers[name] = np.take_along_axis(responses, tests, axis=1).T
         if layer is not None:
-            columns[layer_name(function, parameters)] = layer[:, 0]
-    return GroupResponses([(place + 1, trial) for place, phase in enumerate(sequence)
-                           for trial in phase], columns)
+            columns[layer_name(function, parameters)] = layer[0, :, 0]
+    return GroupResponses(sequences[0], columns, tests[0], answers)
+
+
+def design_notes(designs, cues, chosen, options):
+    """Lines that come before the responses: what was run, and what to mind."""
+    rates = "; ".join(f"{name} " + (", ".join(f"{key} {value:g}" for key, value in (
+        parameters | start).items() if value is not None)) for name, (_, parameters, start)
+        in chosen.items())
+    lines = [f"cues: {', '.join(cues) or 'none'}; rates: {rates}"]
+    if options.control is not None and options.orders == 1 and any(
+            len(phase) > 1 for design in designs for phase in design.phases):
+        lines.append("note: one order of mixed trials: the effect can depend on it (try --orders "
+                     "100)")
+    largest = max([size for design in designs for phase in design.phases for trial in phase
+                   for size in options.us[len(trial.outcome) - 1:][:"+" in trial.outcome]],
+                  default=0)
+    clipped = [name for name, (function, *_) in chosen.items()
+               if function in (rules.pearce_hall, rules.pearce_kaye_hall)]
+    if largest > 1 and clipped:
+        lines.append(f"note: an outcome of {largest:g} exceeds 1, the bound at which associability "
+                     f"is clipped ({', '.join(clipped)}): consider --us, such as --us 0.25 1")
+    return lines
 
 
 def layer_name(function, parameters):
@@ -1612,14 +1700,17 @@ def layer_name(function, parameters):
 
 
 def check_stable(name, parameters, start, arrays):
-    """CommandError where a rule's step overshoots twice: beta |cue|^2 of 2 or more."""
-    squares, beta = arrays.cues**2, max(parameters.get("beta", 0),
-                                        parameters.get("beta_omitted") or 0)
-    step = beta * max(start.get("associability", 1), 1)
+    """CommandError where a rule's step overshoots twice, beta |cue|^2 of 2 or more, or where its
+    associability overshoots the surprise that it follows, eta x^2 above 1.
+    """
+    betas = [value for key, value in parameters.items() if key.startswith("beta") and value]
+    step = max(betas, default=0) * max(start.get("associability", 1), 1)
+    squares = arrays.cues**2
+    salience = np.max(squares, initial=0)
     if name in SHARED_ERROR:
         size, what = np.max(np.sum(squares, axis=-1), initial=0), "|cue|^2 of the largest stimulus"
     elif name in ("bush_mosteller", "mackintosh"):
-        size, what = np.max(squares, initial=0), "the largest salience"
+        size, what = salience, "the largest salience"
     elif name == "oja":
         size, what = np.max(arrays.outcomes**2, initial=0), "the largest outcome squared"
     else:
@@ -1627,13 +1718,22 @@ def check_stable(name, parameters, start, arrays):
     if step * size >= 2:
         raise CommandError(f"{name} is unstable: rate {step:g} times {what}, {size:g}, is "
                            f"{step * size:g} and must be below 2")
+    scale = salience if name == "pearce_hall" else 1.0
+    if parameters.get("eta", 0) * scale > 1:
+        raise CommandError(f"{name} is unstable: eta {parameters['eta']:g} times salience "
+                           f"{scale:g} must be at most 1")
 
 
 class GroupResponses(NamedTuple):
-    """A group's trials, [(phase, trial)], and {rule or layer: response before each trial}."""
+    """A group's trials, [(phase, trial)], and {rule or layer: response before each trial}, of the
+    first order; its tests, by phase and stimulus: the places (tests,) in the first order, and
+    {rule: responses (tests, orders)}.
+    """
 
     trials: list
     columns: dict
+    tests: np.ndarray
+    answers: dict
 
 
 def design_report(groups, layers):
@@ -1650,28 +1750,29 @@ def design_report(groups, layers):
                          for group in groups.values())
         lines.append(f"{rule} = {layer}: largest difference {difference:.1e}")
     if len(groups) > 1:
-        lines += design_effects(*groups.values(), layers)
+        lines += design_effects(*groups.values())
     return "\n".join(lines)
 
 
-def design_effects(experimental, control, layers):
-    """Lines on the effect at each test trial, experimental less control."""
-    tests = [[t for t, (_, trial) in enumerate(group.trials) if trial.outcome == "?"]
-             for group in (experimental, control)]
-    if len(tests[0]) != len(tests[1]) or not tests[0]:
+def design_effects(experimental, control):
+    """Lines on the effect at each test trial, experimental less control, over the orders."""
+    tests = experimental.tests, control.tests
+    if len(tests[0]) != len(tests[1]) or not len(tests[0]):
         raise CommandError(f"an effect needs as many test trials (such as X?) in both groups, got "
                            f"{len(tests[0])} and {len(tests[1])}")
     lines = []
-    if tests[0] != tests[1]:
-        lines.append(f"note: {tests[0][0]} trials before the test against {tests[1][0]}; empty "
+    if not np.array_equal(*map(np.sort, tests)):
+        lines.append(f"note: {min(tests[0])} trials before the test against {min(tests[1])}; empty "
                      "trials such as 20_ make the groups alike in time")
-    for here, there in zip(*tests, strict=True):
-        for rule in experimental.columns:
-            if rule not in layers.values():
-                a, b = experimental.columns[rule][here], control.columns[rule][there]
-                lines.append(f"effect, {experimental.trials[here][1]} against "
-                             f"{control.trials[there][1]}, {rule}: {a:.6f} - {b:.6f} = "
-                             f"{a - b:.6f}")
+    for place, (here, there) in enumerate(zip(*tests, strict=True)):
+        for rule, answers in experimental.answers.items():
+            a, b = answers[place], control.answers[rule][place]
+            line = (f"effect, {experimental.trials[here][1]} against {control.trials[there][1]}, "
+                    f"{rule}: {np.mean(a):.6f} - {np.mean(b):.6f} = {np.mean(a - b):.6f}")
+            if len(a) > 1:
+                _, low, high = mean_interval(a - b)
+                line += f", 95% interval {low:.6f} to {high:.6f} over {len(a)} orders"
+            lines.append(line)
     return lines
 
 
@@ -3794,7 +3895,8 @@ def seed_number(text):
 
 def run_command(arguments):
     """`python experiments.py [run] ...`: returns the exit status."""
-    parser = Parser(prog="experiments.py", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = Parser(prog="experiments.py", description=__doc__.splitlines()[0], allow_abbrev=False,
+                    epilog="A design of your own: experiments.py design --help")
     parser.add_argument("names", nargs="*", metavar="NAME", help="experiments (default: all)")
     parser.add_argument("--list", action="store_true", help="name the experiments and stop")
     parser.add_argument("--quick", action="store_true", help="smaller sizes, to see it work")

@@ -253,7 +253,8 @@ def minibatch(arrays, claims):
 
 
 VERDICTS = {1: ("shows it", "blue", "+", "white"), 0: ("no effect", "white", "\u00b7", "black"),
-            -1: ("the opposite", "orange", "\u2212", "black")}
+            -1: ("the opposite", "orange", "\u2212", "black"),
+            2: ("n/a: the rule lacks what the row needs", "0.85", "n", "0.3")}
 
 
 def atlas(arrays, claims):
@@ -283,7 +284,8 @@ def atlas(arrays, claims):
     axis.set_ylim(y, -3.6)
     axis.set_yticks(ticks, arrays["names"], size=8.5)
     axis.tick_params(length=0)
-    axis.text(-1.3, -0.1, "animals'\nexperimental\ngroup", ha="center", va="bottom", size=8)
+    axis.text(-1.3, -0.1, "animals:\nexperimental\n(or first)\nagainst\ncontrol\n(or second)",
+              ha="center", va="bottom", size=8)
     for column in range(columns):
         label = str(arrays["rules"][column])
         if arrays["layers"][column]:
@@ -300,27 +302,29 @@ def atlas(arrays, claims):
 def phenomena_curves(arrays, claims):
     """The best-known phenomena: response to the test stimulus after each trial, both groups.
 
-    The scale is the same in all panels; Hebb, which has no asymptote, leaves it.
+    The scale is the same in all panels but where only the second phase is shown; Hebb, which has no
+    asymptote, leaves it.
     """
     figure, axes = new_figure(2, 4, width=3.4, height=3.1)
     looks = (("black", "o"), ("blue", "s"), ("orange", "^"), ("green", "D"))
     for place, axis in enumerate(axes.flat):
         ends = arrays["curve_ends"][place]
-        length = int(ends.max())
+        start, length = int(arrays["curve_starts"][place]), int(ends.max())
         for rule, (colour, marker) in enumerate(looks):
             for group, style in enumerate(("-", "--")):
                 label = f"{arrays['curve_rules'][rule]} = {arrays['curve_layers'][rule]}"
-                axis.plot(range(1, length + 1), arrays["curves"][place, rule, group, :length],
+                axis.plot(range(start + 1, length + 1),
+                          arrays["curves"][place, rule, group, start:length],
                           style, color=COLOURS[colour], linewidth=1.5, marker=marker, markersize=4,
-                          markevery=(rule * length // 20, max(1, length // 5)),
+                          markevery=(rule * (length - start) // 20, max(1, (length - start) // 5)),
                           label=label if group == 0 else None)
-        for end in ends[(ends > 0) & (ends < length)]:
+        for end in ends[(ends > start) & (ends < length)]:
             axis.axvline(end + 0.5, color="0.7", linewidth=0.8)
         experimental, control = arrays["curve_designs"][place]
         axis.set_title(f"{arrays['curve_names'][place]}\n\u2014\u2014 {experimental}\n"
                        f"- - - {control}", size=8.5)
-        axis.set(ylim=(-1.15, 2.15), xlim=(1, length), xlabel="trial",
-                 ylabel="response (\u03bb = 1)" if place % 4 == 0 else None)
+        axis.set(ylim=(0, 1) if start else (-1.15, 2.15), xlim=(start + 1, length), xlabel="trial",
+                 ylabel="response to the test stimulus (\u03bb = 1)" if place % 4 == 0 else None)
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4,
                   frameon=False)
     return figure
@@ -330,7 +334,7 @@ def phenomena_curves(arrays, claims):
 def design(groups, layers):
     """A user's design: response on each trial, a panel for each group and rule, a line a stimulus.
 
-    groups: {title: (trials [(phase, trial)], {rule or layer: responses})}; layers: {rule: layer}.
+    groups: {title: GroupResponses}, with the value at each test; layers: {rule: layer}.
     """
     names = [name for name in next(iter(groups.values())).columns if name not in layers.values()]
     figure, axes = new_figure(len(groups), len(names), width=4.2, height=3.2)
@@ -341,19 +345,22 @@ def design(groups, layers):
     stimuli = {cues: look for cues, look in zip(stimuli, looks, strict=False)}
     for row, (title, group) in zip(axes, groups.items(), strict=True):
         phases = np.array([phase for phase, _ in group.trials])
-        for axis, above, name in zip(row, axes[0], names, strict=True):
-            if axis is not above:
-                axis.sharey(above)
+        for axis, name in zip(row, names, strict=True):
+            if axis is not row[0]:
+                axis.sharey(row[0])
             for cues, (style, (colour, marker)) in stimuli.items():
                 shown = [t for t, (_, trial) in enumerate(group.trials) if trial.cues == cues]
                 axis.plot(np.array(shown) + 1, group.columns[name][shown], style, marker=marker,
                           color=COLOURS[colour], markersize=4, linewidth=1.3, label=cues,
                           markevery=max(1, len(shown) // 12))
+            for t in group.tests:
+                axis.annotate(f"{group.columns[name][t]:.3f}", (t + 1, group.columns[name][t]),
+                              xytext=(-5, 5), textcoords="offset points", ha="right", size=8)
             for end in np.flatnonzero(np.diff(phases)):
                 axis.axvline(end + 1.5, color="0.7", linewidth=0.8)
             axis.set(title=f"{name} = {layers[name]}" if name in layers else name,
                      xlabel="trial", xlim=(0.3, 1.02 * len(phases) + 0.7))
-        row[0].set_ylabel(f"{title}: response (\u03bb = 1)")
+        row[0].set_ylabel(f"{title}:\nresponse to the trial's stimulus (\u03bb = 1)", size=9)
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center",
                   ncols=min(len(stimuli), 8) or 1, title="stimulus", frameon=False)
     return figure

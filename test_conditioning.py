@@ -1481,17 +1481,17 @@ def test_a_gpu_gives_the_same_numbers(name):
 
 
 # Verdicts of the columns of experiments.COLUMNS, expected failures included: + shows the animals'
-# finding, - the opposite, . no effect.
+# finding, - the opposite, . no effect, n not applicable: the column lacks what the row needs.
 ATLAS = {
     "acquisition": ".++++++++++++",
     "extinction": "..+++++++++++",
-    "partial reinforcement extinction": "-------------",
+    "partial reinforcement extinction": ".....+..-+...",
     "second-order conditioning": "..-------..++",
     "sensory preconditioning": "......--.....",
-    "trace conditioning": "............+",
+    "trace conditioning": "nnnnnnnnnnnn+",
     "blocking": "..++++++++..+",
-    "unblocking by a larger US": "+++++++++++++",
-    "unblocking by a smaller US": "..-------+..-",
+    "unblocking by a larger US": "nn++++++++nn+",
+    "unblocking by a smaller US": "nn-------+nn-",
     "overshadowing": "..++++++++..+",
     "one-trial overshadowing": "......++.....",
     "overexpectation": "--+-+++++...+",
@@ -1499,27 +1499,27 @@ ATLAS = {
     "zero contingency": "..+++++++-..+",
     "redundancy effect": "..---.---+++-",
     "conditioned inhibition: summation": "..+++++++..++",
-    "conditioned inhibition: retardation": "..+++++++-.++",
+    "conditioned inhibition: retardation": "..+++++++-..+",
     "negative contingency inhibits": "--+++++++--++",
-    "inhibitor alone keeps inhibition": "..------+...-",
-    "novel cue with inhibitor is neutral": "++------++++-",
+    "inhibitor alone keeps inhibition": "nn------+nn.-",
+    "novel cue with inhibitor is neutral": "nn------+nn+-",
     "protection from extinction": "..+++++++...+",
     "superconditioning": "..+++++++-..+",
     "latent inhibition": ".....++++..+.",
     "Hall-Pearce negative transfer": "-----++++--+-",
     "US pre-exposure": "..++++++++..+",
-    "learned irrelevance, over CS alone": "--+++++++---+",
-    "learned irrelevance, over US alone": "------++---+-",
+    "uncorrelated CS and US, against CS alone": "--+++++++---+",
+    "uncorrelated CS and US, against US alone": "------++---+-",
     "backward blocking": "......++.....",
     "recovery from overshadowing": "......++.....",
     "feature-positive discrimination": "..+++++++++++",
     "feature-negative discrimination": "..+++++++..++",
     "negative patterning": "-----------+-",
     "negative patterning, unique cue": "--+++++++--++",
-    "spontaneous recovery": ".-.-+........",
-    "rapid reacquisition": "+....-----.-.",
-    "ABA renewal": "+++++++++++++",
-    "reinstatement": "++++++.++++.+",
+    "spontaneous recovery": "nn.-+........",
+    "rapid reacquisition": "nn...-----.-.",
+    "ABA renewal": "nn+++++++++++",
+    "reinstatement": "nn++++.++++.+",
 }
 
 # What a table drawn up from other programs (calmr, PALMS, pyndl, catlearn, KTD, and plain loops)
@@ -1540,8 +1540,8 @@ REFERENCE = {
     "inhibitor alone keeps inhibition": "---+--", "novel cue with inhibitor is neutral": "+-++--",
     "protection from extinction": "-+-+++", "superconditioning": "-+-+++",
     "latent inhibition": "---++-", "Hall-Pearce negative transfer": "---++-",
-    "US pre-exposure": "-+++++", "learned irrelevance, over CS alone": "---~+-",
-    "learned irrelevance, over US alone": "---~+-", "backward blocking": "----+-",
+    "US pre-exposure": "-+++++", "uncorrelated CS and US, against CS alone": "---~+-",
+    "uncorrelated CS and US, against US alone": "---~+-", "backward blocking": "----+-",
     "recovery from overshadowing": "----+-", "feature-positive discrimination": "-++~++",
     "feature-negative discrimination": "-+-+++", "negative patterning": "------",
     "negative patterning, unique cue": "-+-+++", "spontaneous recovery": "------",
@@ -1551,13 +1551,19 @@ DIFFERENT = {
     ("negative contingency inhibits", "Pearce-Kaye-Hall"):
         "the order decides: +.04 when trials alternate, as in the table; -.04 in random orders, "
         "and the verdict holds in fewer than half of the settings",
-    ("learned irrelevance, over CS alone", "Rescorla-Wagner"):
+    ("uncorrelated CS and US, against CS alone", "Rescorla-Wagner"):
         "the table asks for less than both controls; US pre-exposure alone beats it here too, in "
         "the row below",
-    ("learned irrelevance, over CS alone", "temporal difference"): "as Rescorla-Wagner",
-    ("reinstatement", "Hebb"):
-        "nothing was extinguished, so nothing is reinstated; the rise is the strength of the "
-        "context, which is tested with the cue (the ~ of the other rules)",
+    ("uncorrelated CS and US, against CS alone", "temporal difference"): "as Rescorla-Wagner",
+    ("partial reinforcement extinction", "Mackintosh"):
+        "the table compares the level after extinction, here the share that is left of the "
+        "response before it; the level is lower in every rule here too (test below)",
+}
+# Cells that the table credits and the atlas does not ask: the finding is there without its cause.
+NOT_ASKED = {
+    ("novel cue with inhibitor is neutral", "Hebb"): "no inhibitor: X is neutral, and so is D",
+    ("novel cue with inhibitor is neutral", "Mackintosh"): "the same",
+    ("rapid reacquisition", "Hebb"): "nothing was extinguished: the cue has kept its strength",
 }
 
 # Strengths from the same table, trials alternating: experimental and control group (None: not in
@@ -1605,20 +1611,63 @@ def cell_responses(name, column, **options):
 
 
 def test_every_verdict_of_the_atlas_is_the_expected_one(atlas):
-    found = {str(name): "".join(".+-"[verdict] for verdict in row) for name, row in
+    found = {str(name): "".join(".+n-"[verdict] for verdict in row) for name, row in
              zip(atlas.arrays["names"], atlas.arrays["verdict"], strict=True)}
     assert found == ATLAS
 
 
 def test_atlas_agrees_with_the_reference_table_but_for_stated_reasons(atlas):
     columns = [[c.rule for c in experiments.COLUMNS].index(rule) for rule in REFERENCE_RULES]
-    different = set()
+    different, not_asked = set(), set()
     for name, row in zip(atlas.arrays["names"], atlas.arrays["verdict"], strict=True):
         for rule, column, expected in zip(REFERENCE_RULES, columns, REFERENCE[str(name)],
                                           strict=True):
-            if expected != "~" and (row[column] == 1) != (expected == "+"):
+            if row[column] == 2:
+                not_asked |= {(str(name), rule)} if expected == "+" else set()
+            elif expected != "~" and (row[column] == 1) != (expected == "+"):
                 different.add((str(name), rule))
-    assert different == set(DIFFERENT)
+    assert different == set(DIFFERENT) and not_asked == set(NOT_ASKED)
+
+
+def test_rows_are_not_asked_of_columns_that_lack_what_they_need(atlas):
+    """n/a exactly where a need is not shown, and in no share twice."""
+    verdicts = dict(zip(map(str, atlas.arrays["names"]), atlas.arrays["verdict"], strict=True))
+    shown = {name: row == 1 for name, row in verdicts.items()}
+    shown["time steps"] = np.array([c.rule == "temporal difference" for c in experiments.COLUMNS])
+    for entry in conditioning.PHENOMENA:
+        asked = np.all([shown[need] for need in entry.needs], axis=0)
+        assert_array_equal(verdicts[entry.name] == 2, np.broadcast_to(~asked, 13))
+    np.testing.assert_allclose(atlas.arrays["shares"].sum(axis=-1), 1, rtol=0, atol=1e-12)
+
+
+def test_partial_reinforcement_leaves_a_larger_share_though_a_lower_level():
+    """What the reference table measures, the level after extinction, is lower in every rule, for
+    acquisition ends lower; the share that is left shows persistence in two."""
+    entry = next(p for p in conditioning.PHENOMENA if p.proportion)
+    options = {"orders": 20}
+    level, share = ({experiments.COLUMNS[column].rule: np.mean(cell[0, 0, 0], axis=(-2, -1))
+                     for column, _, cell, *_ in experiments.atlas_responses(
+                         [variant], experiments.COLUMNS, np, **options)}
+                    for variant in (entry._replace(proportion=False, contrast=(0.0, 1.0)), entry))
+    assert max(partial - full for partial, full in level.values()) < 0
+    higher = {rule for rule, (partial, full) in share.items() if partial - full > 0.02}
+    assert higher == {"Pearce-Hall (hybrid)", "Mackintosh"}
+
+
+@pytest.mark.parametrize("novel, expected", [("40_", {"Kalman", "Kalman, drift"}), ("40K-", set())])
+def test_learned_irrelevance_proper_turns_on_its_control(novel, expected):
+    """Uncorrelated exposure retards more than CS and US alone add up to only under Kalman, and
+    only against a group that is new to the context."""
+    texts = ("20KA+50%/20K+50%", "20KA-/20K-", "40K+50%")
+    rows = [conditioning.Phenomenon("", "", "", f"{novel} | 10KA+ | A?", text + " | 10KA+ | A?", 0,
+                                    order="reversed") for text in texts]
+    loss = np.zeros((3, len(experiments.COLUMNS)))
+    for column, row, cell, *_ in experiments.atlas_responses(rows, experiments.COLUMNS, np,
+                                                             orders=20):
+        loss[row, column] = np.mean(cell[0, 0, 0, 0] - cell[0, 0, 0, 1])
+    proper = loss[0] - loss[1:].sum(axis=0) > 0.02
+    assert {entry.rule for entry, exceeds in zip(experiments.COLUMNS, proper, strict=True)
+            if exceeds} == expected
 
 
 @pytest.mark.parametrize("name, rule, experimental, control", REFERENCE_NUMBERS)
@@ -1649,14 +1698,14 @@ def test_claims_of_the_atlas_hold(atlas):
 def test_atlas_files_and_table_say_what_the_arrays_say(atlas):
     rows = list(csv.DictReader(io.StringIO(atlas.files["phenomena.csv"])))
     cells = json.loads(atlas.files["phenomena.json"])["cells"]
-    words = {1: "shows", 0: "no effect", -1: "opposite"}
+    words = {1: "shows", 0: "no effect", -1: "opposite", 2: "n/a"}
     expected = [words[int(v)] for v in atlas.arrays["verdict"].ravel()]
     assert [row["verdict"] for row in rows] == [cell["verdict"] for cell in cells] == expected
     np.testing.assert_allclose([float(row["effect"]) for row in rows],
                                atlas.arrays["effect"].ravel(), rtol=0, atol=1e-12)
     table = atlas.report.splitlines()
     assert max(map(len, table)) <= 120
-    assert sum(line[:36].strip() in ATLAS for line in table) == len(ATLAS)
+    assert sum(line[:41].strip() in ATLAS for line in table) == len(ATLAS)
 
 
 def test_figures_of_the_atlas_are_drawn_from_saved_arrays(atlas, tmp_path):
@@ -1687,7 +1736,8 @@ def test_phenomena_are_named_once_grouped_and_sourced():
     groups = [phenomenon.group for phenomenon in conditioning.PHENOMENA]
     assert list(dict.fromkeys(groups)) == list(conditioning.GROUPS)
     for phenomenon in conditioning.PHENOMENA:
-        assert re.search(r"\b(19|20)\d\d\b", phenomenon.source)
+        assert re.search(r"\b(19|20)\d\d[ab]?\b", phenomenon.source)
+        assert set(phenomenon.needs) <= {*names, conditioning.TIME_STEPS}
         mixed = any(len(phase) > 1 for text in phenomenon[3:5] if text
                     for phase in conditioning.parse_design(text).phases)
         assert mixed == (phenomenon.order != "alternate"), phenomenon.name
@@ -2620,6 +2670,11 @@ def test_design_command_runs_every_rule(tmp_path, capsys):
     (["10AB+", "--beta", "1"], "unstable"),
     (["10AB+", "--rules", "temporal_difference", "--beta", "1.5"], "unstable"),
     (["10A++", "--rules", "oja", "--beta", "0.5"], "unstable"),
+    (["10AB+", "--rules", "pearce_kaye_hall", "--beta-inhibitory", "1"], "unstable"),
+    (["10A+", "--rules", "pearce_kaye_hall", "--eta", "1.1"], "eta 1.1 times salience 1 must"),
+    (["10A+", "--rules", "ph_attention", "--eta", "0.6", "--salience", "A=2"], "unstable"),
+    (["20+ | A?"], "(a US alone: give the context a letter, 20K+)"),
+    (["10A+", "--orders", "0"], "orders must be at least 1"),
     (["10A+", "--salience", "Q=1"], "saliences"),
     (["10A+", "--salience", "A"], "must be such as A=0.5"),
     (["10AB+", "--similarity", "AB=2"], "similarity"),
@@ -2634,6 +2689,38 @@ def test_design_command_refuses_in_one_line(arguments, message, tmp_path, capsys
     printed = capsys.readouterr()
     assert message in printed.err and printed.err.count("\n") == 1 and not printed.out
     assert kept.read_text(encoding="utf-8") == "earlier" and list(tmp_path.iterdir()) == [kept]
+
+
+def test_design_command_gives_the_effect_over_orders(tmp_path, capsys):
+    arguments = ["6A+/6AX\u2013 | X?", "--control", "6A+/6X- | X?", "--rules", "deltanet",
+                 "temporal_difference", "--out", tmp_path]
+    assert run_design(*arguments) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("cues: A, X; rates: rescorla_wagner beta 0.1; temporal_difference ")
+    assert "note: one order of mixed trials" in printed
+    assert run_design(*arguments, "--orders", 20, "--seed", 5) == 0
+    printed = capsys.readouterr().out
+    arrays = design_arrays("6A+/6AX- | X?", order="random", orders=20, seed=5)
+    predictions, _ = rules.learn(rules.rescorla_wagner, *arrays[:2], test=arrays.test, beta=0.1)
+    mean, low, high = experiments.mean_interval(predictions[:, -1, 0])
+    assert "one order" not in printed and low < mean < high
+    for rule in ("rescorla_wagner", "temporal_difference"):
+        assert (f"{rule}: {mean:.6f} - 0.000000 = {mean:.6f}, 95% interval {low:.6f} to {high:.6f} "
+                "over 20 orders") in printed
+
+
+def test_design_command_knows_layers_by_name_and_minds_the_bound(tmp_path, capsys):
+    arguments = ["66T+ | 6T++ | T?", "--control", "66L+ | 6T++ | T?", "--out", tmp_path, "--rules"]
+    assert run_design(*arguments, *experiments.ALIASES) == 0
+    printed = capsys.readouterr().out
+    assert "hebbian, decay beta 0.05, decay 0.98" in printed and "exceeds 1" in printed
+    assert run_design(*arguments, "ph_attention", "--us", 0.25, 1) == 0
+    printed = capsys.readouterr().out
+    effect = next(cell[0, 0, 0] for _, _, cell, *_ in experiments.atlas_responses(
+        [p for p in conditioning.PHENOMENA if p.name == "Hall-Pearce negative transfer"],
+        [c for c in experiments.COLUMNS if c.layer == "PH-attention"], np))
+    assert "exceeds 1" not in printed
+    assert f"pearce_hall: {effect[0, 0, 0]:.6f} - {effect[1, 0, 0]:.6f} = " in printed
 
 
 def test_unstable_bound_is_the_squared_length_of_the_largest_stimulus(tmp_path, capsys):
