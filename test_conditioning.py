@@ -2592,7 +2592,8 @@ def test_the_exit_status_is_1_when_a_claim_fails(tmp_path, monkeypatch, capsys):
     assert json.loads((tmp_path / "claims.json").read_text())["claims"][0]["holds"] is False
 
 
-README_EXAMPLES = re.findall(r"```python\n(.*?)```\s+```text\n(.*?)```",
+BLOCK = r"((?:(?!```).)*)```"
+README_EXAMPLES = re.findall(rf"```python\n{BLOCK}\s+```text\n{BLOCK}",
                              (HERE / "README.md").read_text(encoding="utf-8"), re.DOTALL)
 
 
