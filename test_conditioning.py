@@ -555,6 +555,24 @@ def test_three_forms_of_attention_and_the_rule_agree(batch, T):
             assert_allclose(state, memory, **CLOSE)
 
 
+def test_each_form_is_the_one_that_was_asked_for(monkeypatch):
+    """They agree, so only a look at what runs tells them apart: the form and tokens of each call."""
+    calls = []
+    for name in ("_recurrent", "_parallel", "_chunkwise"):
+        def recorded(queries, *rest, name=name, right=getattr(conditioning, name)):
+            calls.append((name, queries.shape[-2]))
+            return right(queries, *rest)
+        monkeypatch.setattr(conditioning, name, recorded)
+    queries, keys, values, _ = layer(T=20)
+    for form, decay, expected in (
+            ("recurrent", 0.9, [("_recurrent", 20)]), ("parallel", 0.9, [("_parallel", 20)]),
+            ("chunkwise", 0.9, [("_chunkwise", 20)]),
+            ("chunkwise", np.full((20, 4), 0.9), [("_parallel", n) for n in (8, 8, 4)])):
+        calls.clear()
+        attention(queries, keys, values, decay=decay, form=form, chunk=8)
+        assert calls == expected
+
+
 @pytest.mark.parametrize("beta", [0.3, 0.6, 1.0, 1.9])
 @pytest.mark.parametrize("text", ["64A+", "32A+ | 32AB+", "32A+/32AB-"])
 def test_a_cue_repeated_64_times(beta, text):
