@@ -556,13 +556,16 @@ def test_three_forms_of_attention_and_the_rule_agree(batch, T):
 
 
 def test_each_form_is_the_one_that_was_asked_for(monkeypatch):
-    """They agree, so only a look at what runs tells them apart: the form and tokens of each call."""
+    """They agree, so only a look at what runs tells them apart: form and tokens of each call."""
     calls = []
-    for name in ("_recurrent", "_parallel", "_chunkwise"):
-        def recorded(queries, *rest, name=name, right=getattr(conditioning, name)):
+
+    def recorded(name, right):
+        def call(queries, *rest):
             calls.append((name, queries.shape[-2]))
             return right(queries, *rest)
-        monkeypatch.setattr(conditioning, name, recorded)
+        return call
+    for name in ("_recurrent", "_parallel", "_chunkwise"):
+        monkeypatch.setattr(conditioning, name, recorded(name, getattr(conditioning, name)))
     queries, keys, values, _ = layer(T=20)
     for form, decay, expected in (
             ("recurrent", 0.9, [("_recurrent", 20)]), ("parallel", 0.9, [("_parallel", 20)]),
