@@ -712,6 +712,22 @@ def test_numpy_numbers_do_not_widen_single_precision():
     assert {array.dtype for array in found} == {np.dtype(np.float32)}
 
 
+def test_frozen_rates_keep_their_axes():
+    test, rates = np.array([False, True, False]), np.array([0.1, 0.2, 0.3])
+    held = conditioning.frozen(test, beta=rates, eta=0.5, decay=np.full((3, 2), 0.9))
+    assert_array_equal(held["beta"], [0.1, 0, 0.3])
+    assert_array_equal(held["eta"], [0.5, 0, 0.5])
+    assert_array_equal(held["decay"], [[0.9, 0.9], [1, 1], [0.9, 0.9]])
+
+
+def test_no_tokens_give_no_outputs():
+    queries, keys, values, _ = layer(3, T=0)
+    for outputs in (conditioning.softmax_attention(queries, keys, values, scale=1.0),
+                    conditioning.mesa_attention(queries, keys, values, ridge=1.0),
+                    conditioning.conditioning_circuit(queries, keys, values)):
+        assert outputs.shape == (3, 0, 2)
+
+
 def test_a_state_comes_back_as_a_copy():
     start = np.ones((2, 1))
     for state in (learn(rules.hebbian, X3[:0], V3[:0], state=start, beta=1)[1],
