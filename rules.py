@@ -1,35 +1,43 @@
-"""Learning theory: the classical rules of associative learning, trial by trial.
+"""Learning theory: the classical rules of associative learning, one equation a function.
 
-Every rule is `rule(state, cue, outcome, *, parameters) -> state` and does one trial. `learn` runs
-a rule over all trials. Nothing here knows about attention: `conditioning.py` writes the same
-models a second time, as attention, and the tests hold the two against each other.
+A rule is `rule(state, cue, outcome, *, rates) -> state`: one trial. The cue is a column, the
+outcome a row, so that each line reads as it is printed in the source. Two ways to use a rule:
+
+    cues = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])      # trials of A, AB and B
+    outcomes = np.array([[1.0], [1.0], [0.0]])                 # the US; 0 where it is omitted
+    predictions, memory = learn(rescorla_wagner, cues, outcomes, beta=0.5)
+
+    memory = np.zeros((2, 1))                                  # by hand, for one's own loop
+    for cue, outcome in zip(cues, outcomes):
+        memory = rescorla_wagner(memory, cue[:, None], outcome[None], beta=0.5)
+
+A rule checks nothing and can be copied alone, with the named tuple of its state and
+`array_module` if it names them; it runs on NumPy, CuPy, JAX and PyTorch. `learn` checks all.
 
 Glossary (one name for one thing, in every file)
-    ...            any leading batch axes (seeds, groups, settings, heads); no function depends on
-                   how many there are
+    ...            any leading batch axes (seeds, groups, settings, heads)
     T, K, D        trials; cues (features of a cue); outcomes (features of an outcome)
-    cues           (..., T, K)  what is presented, the conditioned stimuli (CS); one trial: `cue`
-    outcomes       (..., T, D)  what follows, the unconditioned stimuli (US); 0 where it is omitted
-    memory, W      (..., K, D)  association matrix; x_i W[i, j] is the associative strength V of
-                   cue i for outcome j: W[i, j] itself where the salience of the cue is 1
-    prediction     (..., D)     what the memory answers to the cue before the trial is learned
-    error          (..., D)     outcome - prediction
-    beta           learning rate: Rescorla & Wagner's beta (their alpha is the salience, below),
-                   DeltaNet's beta
-    decay          fraction of the memory that is kept from one trial to the next, 0 to 1
-    associability  (..., K)     learning rate of each feature that the rule itself maintains
+    cues x         (..., T, K)  what is presented, the conditioned stimuli (CS); in a rule a
+                   column (..., K, 1)
+    outcomes v     (..., T, D)  what follows, the unconditioned stimuli (US); 0 where omitted; in
+                   a rule a row (..., 1, D)
+    memory W       (..., K, D)  W[i, j] is the strength V of cue i for outcome j; x_i W[i, j] where
+                   the salience of the cue is not 1
+    prediction     W^T x, the response to the trial's cue just before it is learned
+    error e        v - (decay W)^T x: what the rule corrects. `learn` returns W^T x, not decayed
+    beta           learning rate
+    decay          what is kept of the memory from one trial to the next, 0 to 1
+    associability  alpha, a column (..., K, 1) in the states: a rate that the rule itself maintains
     eta, theta     speed at which the associability moves
-    lambda         asymptote that the US supports: here simply the outcome
+    lambda         the asymptote that the US supports: here the outcome itself
 
-Rates and decays are numbers, or arrays with one axis fewer than the cues (one value a trial), or
-with as many axes as the cues (one value a trial and feature; an axis of length 1 is shared). The
-number of axes decides, never the sizes.
+Rates are numbers or columns in a rule. In `learn` they are numbers, or arrays with one axis fewer
+than the cues (one value a trial), or with as many axes (one a trial and feature).
 
-Salience: the delta rule's step is the squared length of the cue, so a cue of salience alpha is a
-feature of size sqrt(alpha). A compound AB is the sum of the features of A and B.
+Salience: the delta rule's step is |x|^2, so a cue of salience alpha is a feature of size
+sqrt(alpha). A compound AB is the sum of the features of A and B.
 
-Stability: error correction converges for 0 < beta |cue|^2 < 2 (a compound counts with its own
-length; associability multiplies beta). Rules do not check it: a check would wait for the device.
+Stability: error correction converges for 0 < beta |x|^2 < 2; associability multiplies beta.
 """
 
 import inspect
@@ -38,200 +46,33 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# ------------------------------------------------------------------ arrays, on whatever device
+
+def array_module(array):
+    """The namespace that owns the array: numpy, cupy, or another that does what they do."""
+    if hasattr(array, "__array_namespace__"):
+        return array.__array_namespace__()
+    return sys.modules[type(array).__module__.partition(".")[0]]
 
 
-def array_module(*arrays):
-    """The namespace that owns the arrays, numpy or cupy (or another that does what they do).
-
-    Python and NumPy numbers, and lists of numbers, belong to no one and go along with any owner.
-    TypeError if the arrays have two owners, or if something is not an array at all.
-    """
-    owners = {}
-    for array in arrays:
-        if array is None or isinstance(array, (bool, int, float, list, tuple, np.generic)):
-            continue
-        if hasattr(array, "__array_namespace__"):
-            owner = array.__array_namespace__()
-        else:
-            owner = sys.modules[type(array).__module__.partition(".")[0]]
-            if not hasattr(owner, "asarray"):
-                raise TypeError(f"expected an array or a number, got {type(array).__name__}")
-        owners[owner.__name__] = owner
-    if len(owners) > 1:
-        raise TypeError(f"arrays of {' and '.join(sorted(owners))} are mixed: move them to one "
-                        "device first")
-    return next(iter(owners.values()), np)
-
-
-def common_arrays(**arrays):
-    """(xp, arrays...): the named arguments as arrays of one floating dtype, in the given order.
-
-    The dtype is the widest floating dtype among them, float64 if all are integers. A number or a
-    list does not widen it. TypeError for complex numbers, text or objects, and for two owners.
-    """
-    xp = array_module(*arrays.values())
-    values = [xp.asarray(array) for array in arrays.values()]
-    for name, value in zip(arrays, values, strict=True):
-        if value.dtype.kind not in "fiub":
-            raise TypeError(f"{name} must be real numbers, got dtype {value.dtype}")
-    typed = [value.dtype for value, given in zip(values, arrays.values(), strict=True)
-             if hasattr(given, "dtype") and value.dtype.kind == "f"]
-    dtype = xp.result_type(*typed) if typed else np.dtype(float)
-    return xp, *(value.astype(dtype, copy=False) for value in values)
-
-
-def like(name, value, array):
-    """A value as an array of the owner and dtype of `array`; TypeError if it is not real."""
-    value = array_module(array, value).asarray(value)
-    if value.dtype.kind not in "fiub":
-        raise TypeError(f"{name} must be real numbers, got dtype {value.dtype}")
-    return value.astype(array.dtype, copy=False)
-
-
-def per_feature(name, parameter, cues):
-    """A rate or decay that multiplies cues (..., K): a number, or an array (..., 1) or (..., K).
-
-    An array with one axis fewer than the cues has one value a trial, one with as many axes has
-    one value a feature. ValueError for any other shape, TypeError for what is not a real number.
-    """
-    if isinstance(parameter, (bool, int, float, np.floating, np.integer)):
-        return float(parameter)
-    parameter = like(name, parameter, cues)
-    if parameter.ndim == 0:
-        parameter = parameter.reshape((1,) * cues.ndim)
-    elif parameter.ndim == cues.ndim - 1:
-        parameter = parameter[..., None]
-    elif parameter.ndim != cues.ndim or parameter.shape[-1] not in (1, cues.shape[-1]):
-        raise ValueError(f"{name} must be a number or have {cues.ndim - 1} axes (one value a trial)"
-                         f" or {cues.ndim} (one a feature) for cues of shape {cues.shape}, "
-                         f"got shape {parameter.shape}")
-    return parameter
-
-
-def per_trial(name, parameter, cues):
-    """`per_feature` for cues (..., T, K), as an array (..., 1, 1) to (..., T, K).
-
-    ValueError also if it has neither one value for all trials nor T.
-    """
-    xp, T = array_module(cues), cues.shape[-2]
-    rate = per_feature(name, parameter, cues)
-    if isinstance(rate, float):
-        return xp.full((1, 1), rate, dtype=cues.dtype)
-    if rate.shape[-2] not in (1, T):
-        raise ValueError(f"{name} must have one value or one for each of the {T} trials for cues "
-                         f"of shape {cues.shape}, got shape {np.shape(parameter)}")
-    return rate
-
-
-def batch_shape(core=2, **arrays):
-    """The batch axes that named arrays broadcast to, all but the last `core` axes of each."""
-    shapes = {name: array.shape[:-core] for name, array in arrays.items()}
-    try:
-        return np.broadcast_shapes(*shapes.values())
-    except ValueError:
-        raise ValueError("batch axes do not broadcast: " + ", ".join(
-            f"{name} {shape}" for name, shape in shapes.items())) from None
-
-
-def limits(bounds):
-    """(low, high) as two floats; ValueError if bounds are not two numbers in order."""
-    try:
-        low, high = map(float, bounds)
-    except (TypeError, ValueError):
-        low, high = 1.0, 0.0
-    if not low <= high:
-        raise ValueError(f"bounds must be two numbers, low and high, got {bounds!r}")
-    return low, high
-
-
-def outer(cue, outcome):
-    """Outer product x v^T: (..., K), (..., D) -> (..., K, D)."""
-    return cue[..., :, None] * outcome[..., None, :]
-
-
-def recall(memory, cues):
-    """What the memory answers to cues, W^T x.
-
-    memory (..., K, D) with one cue (..., K) gives (..., D); with cues (..., T, K) it gives
-    (..., T, D). The number of axes decides: one axis fewer than the memory is one cue.
-    ValueError if the cues do not have the memory's K features.
-    """
-    xp, memory, cues = common_arrays(memory=memory, cues=cues)
-    if memory.ndim < 2 or cues.ndim < 1 or cues.shape[-1] != memory.shape[-2]:
-        raise ValueError(f"memory (..., K, D) and cues (..., K) do not match: got shapes "
-                         f"{memory.shape} and {cues.shape}")
-    return _prediction(memory, cues) if cues.ndim < memory.ndim else cues @ memory
-
-
-def _prediction(memory, cue):
-    """W^T x for one cue a memory: (..., K, D), (..., K) -> (..., D)."""
-    return array_module(cue).sum(cue[..., :, None] * memory, axis=-2)
-
-
-def _trial(memory, cue, outcome, **rates):
-    """memory, cue, outcome and rates of one trial, in one dtype, with their shapes checked."""
-    _, memory, cue, outcome = common_arrays(memory=memory, cue=cue, outcome=outcome)
-    if memory.ndim < 2 or cue.shape[-1:] != memory.shape[-2:-1]:
-        raise ValueError(f"cue must be (..., K) for a memory (..., K, D): got shapes {cue.shape} "
-                         f"and {memory.shape}")
-    if outcome.shape[-1:] != memory.shape[-1:]:
-        raise ValueError(f"outcome must be (..., D) for a memory (..., K, D): got shapes "
-                         f"{outcome.shape} and {memory.shape}")
-    rates = [per_feature(name, rate, cue) for name, rate in rates.items()]
-    return memory, cue, outcome, *rates
-
-
-def _decayed(memory, decay):
-    """decay * memory; the memory as it is where decay is the number 1 (saves a pass over it)."""
-    return memory if isinstance(decay, float) and decay == 1 else _column(decay) * memory
-
-
-def _column(rate):
-    """A rate for features (..., K) as a rate for the rows of a memory (..., K, D)."""
-    return rate if isinstance(rate, float) else rate[..., None]
-
-
-def _size(vector):
-    """Euclidean length over the last axis, without overflow: (..., D) -> (...)."""
-    xp = array_module(vector)
-    scale = xp.sum(xp.abs(vector), axis=-1)
-    unit = vector / xp.where(scale > 0, scale, 1)[..., None]
-    return scale * xp.sqrt(xp.sum(unit * unit, axis=-1))
-
-
-def _associability(old, speed, pull, bounds):
-    """old + speed * pull within the bounds, and old where the speed is 0: absent features."""
-    moved = array_module(speed).clip(old + speed * pull, *limits(bounds))
-    return array_module(speed).where(speed != 0, moved, old)
-
-
-def _shared(name, rate):
-    """A rate that is one for all features; ValueError if it is given for each."""
-    if not isinstance(rate, float) and rate.shape[-1] != 1:
-        raise ValueError(f"{name} is one value for all features, got {rate.shape[-1]}")
-    return rate
-
-
-# --------------------------------------------------------------------------------------- states
+# ------------------------------------------------------------------------------------------ states
 
 
 class TraceState(NamedTuple):
-    """State of `stimulus_trace`: memory (..., K, D), trace of the cues (..., K)."""
+    """memory (..., K, D) and the trace of the cues (..., K, 1)."""
 
     memory: Any
     trace: Any
 
 
 class AssociabilityState(NamedTuple):
-    """State of `mackintosh` and `pearce_hall`: memory (..., K, D), associability (..., K)."""
+    """memory (..., K, D) and associability (..., K, 1)."""
 
     memory: Any
     associability: Any
 
 
 class ExcitationInhibitionState(NamedTuple):
-    """State of `pearce_kaye_hall`: excitation, inhibition (..., K, D), associability (..., K)."""
+    """excitation and inhibition (..., K, D), associability (..., K, 1); memory is the net."""
 
     excitation: Any
     inhibition: Any
@@ -239,19 +80,19 @@ class ExcitationInhibitionState(NamedTuple):
 
     @property
     def memory(self):
-        """Net associative strength, excitation less inhibition."""
+        """Net strength, excitation less inhibition."""
         return self.excitation - self.inhibition
 
 
 class KalmanState(NamedTuple):
-    """State of `kalman`: memory (..., K, D), covariance of the strengths (..., K, K)."""
+    """memory (..., K, D) and the covariance of the strengths (..., K, K)."""
 
     memory: Any
     covariance: Any
 
 
 class TemporalDifferenceState(NamedTuple):
-    """State of `temporal_difference`: memory (..., K, D), trace and the last cue (..., K)."""
+    """memory (..., K, D), the trace of the cues and the last step's cue (..., K, 1)."""
 
     memory: Any
     trace: Any
@@ -259,377 +100,510 @@ class TemporalDifferenceState(NamedTuple):
 
 
 def memory_of(state):
-    """The association matrix of any rule's state."""
+    """The association matrix (..., K, D) of any rule's state."""
     return getattr(state, "memory", state)
 
 
-def initial_state(rule, cues, outcomes, **start):
-    """State of a rule before the first trial of cues (..., T, K) and outcomes (..., T, D).
-
-    The memory is 0. A rule that needs more says so in its attribute `start`, a function
-    (memory, **start) -> state; `associability=1` or `prior=1`, a number or an array (..., K), are
-    then set here. TypeError for a start value that the rule does not have.
-    """
-    xp, cues, outcomes = common_arrays(cues=cues, outcomes=outcomes)
-    _trials(cues, outcomes)
-    batch_shape(cues=cues, outcomes=outcomes)
-    cue, outcome = xp.zeros_like(cues[..., :1, :]), xp.zeros_like(outcomes[..., :1, :])
-    # Made from the cues, the memory has their order in memory: batch-last cues learn much faster.
-    memory = xp.sum(outer(cue, outcome), axis=-3)
-    return _started(rule, memory, start)
-
-
-def _started(rule, memory, start):
-    if not callable(rule):
-        raise TypeError(f"rule must be a function, such as {', '.join(RULES)}; got {rule!r}")
-    make = getattr(getattr(rule, "func", rule), "start", lambda memory: memory)
-    allowed = list(inspect.signature(make).parameters)[1:]
-    unknown = sorted(set(start) - set(allowed))
-    if unknown:
-        raise TypeError(f"{_name(rule)} has no start value {', '.join(unknown)}; "
-                        f"allowed: {', '.join(allowed) or 'none'}")
-    return make(memory, **start)
-
-
-def _name(rule):
-    """The name of a rule, also of one whose parameters are partly set."""
-    return getattr(getattr(rule, "func", rule), "__name__", repr(rule))
-
-
-def _each_cue(name, value, memory):
-    """A start value of each cue (..., K): a number, or an array whose last axis is K or 1."""
-    zero, value = memory.sum(axis=-1), like(name, value, memory)
-    if value.ndim and value.shape[-1] not in (1, memory.shape[-2]):
-        raise ValueError(f"{name} must be a number or an array (..., K) with K = "
-                         f"{memory.shape[-2]}, got shape {value.shape}")
-    return zero + value
-
-
-def _start_trace(memory):
-    return TraceState(memory, memory.sum(axis=-1))
-
-
-def _start_temporal_difference(memory):
-    return TemporalDifferenceState(memory, memory.sum(axis=-1), memory.sum(axis=-1))
-
-
-def _start_associability(memory, associability=1.0):
-    return AssociabilityState(memory, _each_cue("associability", associability, memory))
-
-
-def _start_excitation_inhibition(memory, associability=1.0):
-    value = _each_cue("associability", associability, memory)
-    return ExcitationInhibitionState(memory, array_module(memory).zeros_like(memory), value)
-
-
-def _start_kalman(memory, prior=1.0):
-    identity = array_module(memory).eye(memory.shape[-2], dtype=memory.dtype)
-    return KalmanState(memory, _each_cue("prior", prior, memory)[..., None] * identity)
-
-
-# ---------------------------------------------------------------------------------------- rules
+# ------------------------------------------------------------------------------------------- rules
+#
+# Shapes in every rule: cue (..., K, 1), outcome (..., 1, D), memory (..., K, D), rates numbers or
+# columns (..., K, 1) or (..., 1, 1). (cue * memory).sum(-2, keepdims=True) is W^T x as a row.
 
 
 def hebbian(state, cue, outcome, *, beta, decay=1.0):
-    """Contiguity: W <- decay W + beta x v^T (Hebb 1949; with decay < 1 the association fades).
+    """Contiguity: W <- decay W + beta x v^T (Hebb 1949; with decay < 1 associations fade).
 
-    The association decays with the time since the pairing, as in retention (Sun et al. 2023,
-    sec. 2.1). With decay 1 the memory grows without bound and nothing is ever unlearned.
-    state: memory (..., K, D); cue (..., K); outcome (..., D).
+    With decay 1 the memory grows without bound and nothing is unlearned. The decay is that of the
+    association, as in RetNet (Sun et al. 2023, sec. 2.1), not that of the stimulus.
     """
-    memory, cue, outcome, beta, decay = _trial(state, cue, outcome, beta=beta, decay=decay)
-    return _decayed(memory, decay) + outer(beta * cue, outcome)
+    return decay * state + beta * cue * outcome
 
 
 def stimulus_trace(state, cue, outcome, *, beta, trace):
-    """Hebbian learning on a stimulus trace: m <- trace m + x, W <- W + beta m v^T.
+    """Contiguity with a cue that outlasts itself: m <- trace m + x, W <- W + beta m v^T.
 
-    The eligibility trace of a cue outlasts it (Hull 1943; Sutton & Barto 1981), so that a
-    cue can be paired with an outcome of a later trial. Departure: the trace is not scaled by
-    (1 - trace). state: TraceState; cue (..., K); outcome (..., D); trace 0 to 1.
+    The stimulus trace of Hull (1943); trace is 0 to 1. Departure from Sutton & Barto (1981): the
+    cue enters the trace on its own step, not on the next one.
     """
-    memory, cue, outcome, beta, trace = _trial(state.memory, cue, outcome, beta=beta, trace=trace)
     traced = trace * state.trace + cue
-    return TraceState(memory + outer(beta * traced, outcome), traced)
+    return TraceState(state.memory + beta * traced * outcome, traced)
 
 
 def bush_mosteller(state, cue, outcome, *, beta):
-    """Each cue corrects its own error: dW_i = beta x_i (v - x_i W_i) (Bush & Mosteller 1951).
+    """Each cue corrects an error of its own: dW_i = beta x_i (v - x_i W_i) (Bush & Mosteller 1951).
 
     Error correction without a shared prediction, hence without competition between cues.
-    Departure: strengths, not response probabilities. state: memory (..., K, D); cue (..., K);
-    outcome (..., D).
+    Departure: strengths instead of response probabilities.
     """
-    memory, cue, outcome, beta = _trial(state, cue, outcome, beta=beta)
-    own_error = outcome[..., None, :] - cue[..., None] * memory
-    return memory + (beta * cue)[..., None] * own_error
+    return state + beta * cue * (outcome - cue * state)
 
 
-def rescorla_wagner(state, cue, outcome, *, beta, beta_omitted=None, decay=1.0):
-    """All present cues share one error: W <- decay W + beta x e^T, e = v - (decay W)^T x.
+def rescorla_wagner(state, cue, outcome, *, beta, beta_omitted=None, decay=1.0, floor=None):
+    """All cues present share one error: W <- decay W + beta x e^T, e = v - (decay W)^T x.
 
-    Rescorla & Wagner (1972): dV_i = alpha_i beta (lambda - sum V), with x_i =
-    sqrt(alpha_i). beta_omitted is the rate for each outcome that is 0 on the trial (None: the
-    same rate). Departure: decay (first the decay, then the error on what is left) is not in the
-    source; 1 is the source's rule. state: memory (..., K, D); cue (..., K); outcome (..., D).
+    Rescorla & Wagner (1972): dV_i = alpha_i beta (lambda - sum V), x_i = sqrt(alpha_i).
+    beta_omitted is the rate where the outcome is 0 (None: beta). Departures: a decay below 1, which
+    comes before the error (the order of gated delta networks); a floor, so that
+    e = v - max(floor, W^T x): with floor 0 an inhibitor presented alone keeps its inhibition.
     """
-    memory, cue, outcome, beta, decay = _trial(state, cue, outcome, beta=beta, decay=decay)
-    memory = _decayed(memory, decay)
-    error = outcome - _prediction(memory, cue)
-    change = outer(beta * cue, error)
-    if beta_omitted is not None:
-        omitted = outer(per_feature("beta_omitted", beta_omitted, cue) * cue, error)
-        change = array_module(cue).where(outcome[..., None, :] == 0, omitted, change)
-    return memory + change
+    memory = decay * state
+    prediction = (cue * memory).sum(-2, keepdims=True)
+    if floor is not None:
+        prediction = prediction.clip(floor)
+    step = cue * (outcome - prediction)
+    if beta_omitted is None:
+        return memory + beta * step
+    return memory + array_module(cue).where(outcome == 0, beta_omitted * step, beta * step)
 
 
 def oja(state, cue, outcome, *, beta):
-    """Hebb with a bound: dW = beta (x v^T - W diag(v^2)) (Oja 1982), the US clamping v.
+    """Hebb with a bound: dW = beta (x v^T - W diag(v^2)) (Oja 1982, eq. 3), the US clamping v.
 
-    It predicts the cue from the outcome: the response to a trained cue tends to |x|^2 / v, and an
-    omitted outcome changes nothing, so nothing is extinguished. Bounded by max |x| / |v| for
-    beta v^2 <= 1, unstable above beta v^2 = 2. Departure: v is the outcome, not the unit's own
-    output. state: memory (..., K, D); cue (..., K); outcome (..., D).
+    It predicts x from v: the response to a trained cue tends to |x|^2 / v, and an omitted outcome
+    changes nothing. |W_j| <= max |x| / |v_j| for beta v^2 <= 1; unstable above beta v^2 = 2.
+    Departure: v is the outcome, where Oja's unit adds its own response W^T x.
     """
-    memory, cue, outcome, beta = _trial(state, cue, outcome, beta=beta)
-    target = outcome[..., None, :]
-    return memory + _column(beta) * (cue[..., None] * target - memory * target**2)
+    return state + beta * (cue * outcome - state * outcome**2)
 
 
-def mackintosh(state, cue, outcome, *, beta, theta, bounds=(0.1, 1.0)):
-    """Attention goes to the best predictor (Mackintosh 1975; linear form, Le Pelley et al. 2016).
+def mackintosh(state, cue, outcome, *, beta, theta, fall=0.0, bounds=(0.1, 1.0)):
+    """Attention goes to the best predictor (Mackintosh 1975, linear form of Le Pelley et al. 2016).
 
-    dW_i = alpha_i beta x_i (v - x_i W_i), and alpha_i rises when cue i predicts better than the
-    others: dalpha_i = theta x_i^2 (|v - sum_{k != i} x_k W_k| - |v - x_i W_i|), W from before the
-    trial, alpha clipped to `bounds`. theta is the speed of alpha (Mackintosh's theta is the
-    learning rate, here beta). Departures: a cue that predicts as well as the others keeps its alpha
-    (in 1975 it loses some, which gives latent inhibition); |.| is the length over all outcomes.
-    state: AssociabilityState; cue (..., K); outcome (..., D).
+    dW_i = alpha_i beta x_i (v - x_i W_i); then, with the memory from before the trial,
+    dalpha_i = theta x_i^2 (|v - sum_{k != i} x_k W_k| - |v - x_i W_i|), alpha within bounds.
+    In 1975 alpha also falls where the others predict at least as well as cue i: there
+    `fall` > 0 takes theta x_i^2 fall from it (the source leaves the size open). |.| is the length
+    over all outcomes.
     """
-    memory, cue, outcome, beta, theta = _trial(state.memory, cue, outcome, beta=beta, theta=theta)
-    alpha = state.associability
-    own = cue[..., None] * memory
-    others = _prediction(memory, cue)[..., None, :] - own
-    own_error, others_error = outcome[..., None, :] - own, outcome[..., None, :] - others
-    advantage = _size(others_error) - _size(own_error)
-    return AssociabilityState(memory + (alpha * beta * cue)[..., None] * own_error,
-                              _associability(alpha, theta * cue**2, advantage, bounds))
+    def length(vector):  # without overflow, and with a gradient of 0 at 0
+        size = abs(vector).sum(-1, keepdims=True)
+        unit = vector / (size + (size == 0))
+        return size * ((unit**2).sum(-1, keepdims=True) + (size == 0)) ** 0.5
+
+    where, alpha, own = array_module(cue).where, state.associability, cue * state.memory
+    own_error = outcome - own
+    others_error = outcome - (own.sum(-2, keepdims=True) - own)
+    advantage = length(others_error) - length(own_error)
+    speed = theta * cue**2
+    moved = (alpha + speed * where(advantage > 0, advantage, advantage - fall)).clip(*bounds)
+    return AssociabilityState(state.memory + alpha * beta * cue * own_error,
+                              where(speed != 0, moved, alpha))
 
 
 def pearce_hall(state, cue, outcome, *, beta, eta, bounds=(0.0, 1.0)):
-    """Surprise opens learning: a delta step whose rate is an associability that follows |error|.
+    """The hybrid: a delta step at the associability of Pearce & Hall (1980), as in Li et al. 2011.
 
-    W <- W + beta (alpha * x) e^T, e = v - W^T x, then for the features present
-    alpha_i <- alpha_i + eta x_i^2 (|e| - alpha_i), clipped to `bounds`: the associability of
-    Pearce & Hall (1980, eta = 1: |e| of the last trial) and Pearce, Kaye & Hall (1982, eta < 1: a
-    running average) with a signed error (the hybrid of Li et al. 2011). The associability used on a
-    trial is the one from before it; absent features keep theirs. Departures: Pearce & Hall learn by
-    alpha lambda without the error's sign; x_i^2 is the salience; |.| is the length over all
-    outcomes; the clip keeps the rate from running away when |e| > 1.
+    W <- W + beta (alpha * x) e^T, e = v - W^T x; then, for the features present,
+    alpha_i <- alpha_i + eta x_i^2 (|e| - alpha_i), within bounds. The alpha used on a trial is the
+    one from before it; absent features keep theirs. eta 1: |e| of the last trial (1980); below: a
+    running average (Pearce, Kaye & Hall 1982). Departures from 1980: there dV = S alpha lambda,
+    without the error, and inhibition apart. |e| is the length over all outcomes.
     Stable for beta sum alpha_i x_i^2 < 2 and eta x_i^2 <= 1.
-    state: AssociabilityState; cue (..., K); outcome (..., D).
     """
-    memory, cue, outcome, beta, eta = _trial(state.memory, cue, outcome, beta=beta, eta=eta)
     alpha = state.associability
-    error = outcome - _prediction(memory, cue)
-    surprise = _size(error)[..., None] - alpha
-    return AssociabilityState(memory + outer(beta * alpha * cue, error),
-                              _associability(alpha, eta * cue**2, surprise, bounds))
+    error = outcome - (cue * state.memory).sum(-2, keepdims=True)
+    size = abs(error).sum(-1, keepdims=True)
+    unit = error / (size + (size == 0))
+    surprise = size * ((unit**2).sum(-1, keepdims=True) + (size == 0)) ** 0.5  # |e|, no overflow
+    speed = eta * cue**2
+    moved = (alpha + speed * (surprise - alpha)).clip(*bounds)
+    return AssociabilityState(state.memory + beta * alpha * cue * error,
+                              array_module(cue).where(speed != 0, moved, alpha))
 
 
 def pearce_kaye_hall(state, cue, outcome, *, beta_excitatory, beta_inhibitory, eta, salience=1.0,
                      bounds=(0.0, 1.0)):
-    """Excitation and inhibition apart (Pearce, Kaye & Hall 1982).
+    """Excitation and inhibition apart (Pearce, Kaye & Hall 1982): e = v - sum x (E - I).
 
-    e = v - sum x (E - I). Where e > 0: dE_i = x_i S beta_excitatory alpha_i v; where e < 0:
-    dI_i = x_i S beta_inhibitory alpha_i |e|; then alpha_i <- (1 - eta) alpha_i + eta |e| for the
-    cues present, clipped to `bounds`; the old alpha is used first. Outcomes are 0 or more.
-    Departure: each outcome has its own sign, alpha the length over all.
-    state: ExcitationInhibitionState; cue (..., K); outcome (..., D).
+    e > 0: dE_i = x_i S beta_excitatory alpha_i v; e < 0: dI_i = x_i S beta_inhibitory alpha_i |e|;
+    then alpha_i <- (1 - eta) alpha_i + eta |e| for the cues present, within bounds; the old alpha
+    is used first. Outcomes are 0 or more. Departure: each outcome has its own sign, and alpha the
+    length |e| over all.
     """
-    memory, cue, outcome, excitatory, inhibitory, eta, salience = _trial(
-        state.memory, cue, outcome, beta_excitatory=beta_excitatory,
-        beta_inhibitory=beta_inhibitory, eta=eta, salience=salience)
     alpha = state.associability
-    error = outcome - _prediction(memory, cue)
-    intensity = salience * alpha * cue
-    speed = eta * array_module(cue).abs(array_module(cue).sign(cue))
+    error = outcome - (cue * (state.excitation - state.inhibition)).sum(-2, keepdims=True)
+    size = abs(error).sum(-1, keepdims=True)
+    unit = error / (size + (size == 0))
+    surprise = size * ((unit**2).sum(-1, keepdims=True) + (size == 0)) ** 0.5  # |e|, no overflow
+    step, moved = salience * alpha * cue, (alpha + eta * (surprise - alpha)).clip(*bounds)
     return ExcitationInhibitionState(
-        state.excitation + outer(excitatory * intensity, outcome * (error > 0)),
-        state.inhibition + outer(inhibitory * intensity, -error * (error < 0)),
-        _associability(alpha, speed, _size(error)[..., None] - alpha, bounds))
+        state.excitation + beta_excitatory * step * outcome * (error > 0),
+        state.inhibition - beta_inhibitory * step * error * (error < 0),
+        array_module(cue).where(eta * cue != 0, moved, alpha))
 
 
 def kalman(state, cue, outcome, *, noise=1.0, drift=0.0):
     """Learning as inference: the Kalman filter of the strengths (Dayan & Kakade 2001).
 
     C <- C + drift I, g = C x / (x^T C x + noise), W <- W + g e^T, C <- C - g x^T C (Gershman
-    2015). Without drift it is batch ridge regression with ridge noise / prior.
-    noise > 0: variance of an outcome, one value for all features; drift >= 0: variance that a
-    strength gains a trial.
-    state: KalmanState; cue (..., K); outcome (..., D).
+    2015). noise > 0 is the variance of an outcome, drift >= 0 what a strength's variance gains a
+    trial. Without drift it is ridge regression with ridge noise / prior. C - g x^T C cancels:
+    `learn` runs this rule in float64 whatever the cues are.
     """
-    memory, cue, outcome, noise, drift = _trial(state.memory, cue, outcome, noise=noise,
-                                                drift=drift)
-    identity = array_module(cue).eye(cue.shape[-1], dtype=cue.dtype)
-    covariance = state.covariance + _column(drift) * identity
-    spread = _prediction(covariance, cue)
-    gain = spread / (_prediction(spread[..., None], cue) + _shared("noise", noise))
-    return KalmanState(memory + outer(gain, outcome - _prediction(memory, cue)),
-                       covariance - outer(gain, spread))
+    row = cue.swapaxes(-1, -2)
+    xp = array_module(cue)
+    identity = xp.tril(xp.triu(xp.ones_like(state.covariance)))
+    covariance = state.covariance + drift * identity
+    spread = covariance @ cue
+    gain = spread / (row @ spread + noise)
+    return KalmanState(state.memory + gain * (outcome - row @ state.memory),
+                       covariance - gain * spread.swapaxes(-1, -2))
 
 
-def temporal_difference(state, cue, outcome, *, beta, trace, discount=1.0):
-    """The error is the surprise from one time step to the next, and cues keep a trace.
+def temporal_difference(state, cue, outcome, *, beta, trace, discount=1.0, floor=None):
+    """TD(lambda): e = v + discount W^T x - W^T x', W <- W + beta m e^T, m <- discount trace m + x.
 
-    e = v + discount W^T x - W^T x', W <- W + beta m e^T, m <- discount trace m + x, with x' and m
-    from before the step: TD(lambda) (Sutton & Barto 1990; 2018, eq. 12.5-12.7), trace = lambda,
-    discount = gamma. One call is one time step: a trial is several, its cues in turn and then an
-    empty step with the outcome, and trace 0 on the trial's last step parts it from the next
-    (`conditioning.time_steps`, `trial_trace`). The prediction of a step is W^T x, of the
-    discounted outcomes to come. With two steps a trial it is Rescorla-Wagner.
-    state: TemporalDifferenceState; cue (..., K); outcome (..., D); trace and discount 0 to 1, the
-    discount one value for all features.
+    Sutton & Barto (2018, eq. 12.5-12.7); x' and m are those before the step, trace is their lambda,
+    discount their gamma. One call is one time step. A trial is several: its cues in turn, then an
+    empty step with the outcome; trace 0 on its last step parts it from the next trial
+    (`conditioning.time_steps`, `trial_trace`). With two steps a trial it is Rescorla-Wagner.
+    floor 0: both predictions are max(0, W^T x), as in Sutton & Barto (1990), whose trace moves by
+    delta (x - trace) instead.
     """
-    memory, cue, outcome, beta, trace, discount = _trial(
-        state.memory, cue, outcome, beta=beta, trace=trace, discount=discount)
-    discounted = _shared("discount", discount) * _prediction(memory, cue)
-    error = outcome + discounted - _prediction(memory, state.cue)
-    return TemporalDifferenceState(memory + outer(beta * state.trace, error),
+    now = (cue * state.memory).sum(-2, keepdims=True)
+    before = (state.cue * state.memory).sum(-2, keepdims=True)
+    if floor is not None:
+        now, before = now.clip(floor), before.clip(floor)
+    error = outcome + discount * now - before
+    return TemporalDifferenceState(state.memory + beta * state.trace * error,
                                    discount * trace * state.trace + cue, cue)
 
 
 def exemplar_responses(probes, cues, outcomes, *, scale, stored):
-    """Mean of the stored outcomes, weighted by similarity: responses (..., Q, D) to probes.
+    """Mean of the stored outcomes weighted by similarity: responses (..., Q, D) to probes.
 
-    sum_s s_qs v_s / sum_s s_qs, s_qs = exp(scale probe_q . cue_s): an exemplar model (Medin &
-    Schaffer 1978; Nosofsky 1986). Departure: similarity falls with the inner product, not the
-    distance; for cues of equal length it is the Gaussian one. probes (..., Q, K), cues (..., T, K),
-    outcomes (..., T, D), stored (..., Q, T): which trials a probe finds; the answer is 0 if none.
+    sum_s s_qs v_s / sum_s s_qs, s_qs = exp(-scale |probe_q - cue_s|^2 / 2): an exemplar model with
+    Gaussian generalisation (Medin & Schaffer 1978; Nosofsky 1986). probes (..., Q, K), cues
+    (..., T, K), outcomes (..., T, D), stored (..., Q, T): which trials a probe finds, 0 if none.
+    An empty trial is no exemplar: leave it out of `stored`.
     """
-    xp, probes, cues, outcomes = common_arrays(probes=probes, cues=cues, outcomes=outcomes)
-    match = xp.where(stored, scale * (probes @ xp.swapaxes(cues, -1, -2)), -xp.inf)
-    closest = xp.max(match, axis=-1, keepdims=True)
-    similarity = xp.exp(match - xp.where(closest > -xp.inf, closest, 0))
-    total = xp.sum(similarity, axis=-1, keepdims=True)
-    return (similarity / xp.where(total > 0, total, 1)) @ outcomes
+    xp = array_module(cues)
+    distance = ((probes[..., :, None, :] - cues[..., None, :, :]) ** 2).sum(-1)
+    match = xp.where(stored, -scale * distance / 2, -xp.inf)
+    closest = xp.amax(match, -1, keepdims=True)
+    similarity = xp.exp(match - xp.where(closest > -xp.inf, closest, 0.0))
+    total = similarity.sum(-1, keepdims=True)
+    return (similarity / (total + (total == 0))) @ outcomes
 
-
-stimulus_trace.start = _start_trace
-mackintosh.start = _start_associability
-pearce_hall.start = _start_associability
-pearce_kaye_hall.start = _start_excitation_inhibition
-kalman.start = _start_kalman
-temporal_difference.start = _start_temporal_difference
 
 RULES = {rule.__name__: rule for rule in (
     hebbian, stimulus_trace, bush_mosteller, rescorla_wagner, oja, mackintosh, pearce_hall,
     pearce_kaye_hall, kalman, temporal_difference)}
 
 
-# ---------------------------------------------------------------------------------- all trials
+# ---------------------------------------------------------------------------- checks at the doors
+
+_ABOVE_0 = float(np.nextafter(0.0, 1.0))
+RANGES = (dict.fromkeys(("decay", "trace", "discount"), (0.0, 1.0, "from 0 to 1"))
+          | dict.fromkeys(("noise", "prior", "ridge"), (_ABOVE_0, np.inf, "above 0 and finite"))
+          | dict.fromkeys(("eta", "theta", "fall", "drift", "salience"),
+                          (0.0, np.inf, "at least 0 and finite")))
+ONE_FOR_ALL_FEATURES = ("noise", "discount", "floor", "ridge", "scale")
 
 
-def learn(rule, cues, outcomes, *, state=None, test=None, **parameters):
-    """Run a rule over all trials: (predictions (..., T, D), state after the last trial).
+def in_a_line(value):
+    """The value as at most 60 characters of text without line ends."""
+    return " ".join(str(value).split())[:60]
 
-    cues (..., T, K), outcomes (..., T, D). `state` starts it (None: `initial_state`) and is what
-    the call returns, so that phases chain. `test` (..., T) marks trials on which nothing at all
-    changes: no learning, no decay, no drift, no associability. Parameters are the rule's own, as
-    numbers or one value a trial or a trial and feature; axes of the batch broadcast.
 
-    predictions are (decay W)^T x with W from before the trial (no decay on a test trial), so that
-    outcomes - predictions is the error that an error-correcting rule uses.
-    ValueError for shapes that do not match, TypeError for parameters that the rule does not have.
+def checked_range(name, value):
+    """The array, if it is finite and within RANGES; ValueError else. Waits for a device."""
+    low, high, allowed = RANGES.get(name, (-np.inf, np.inf, "finite"))
+    if not bool(((abs(value) < np.inf) & (value >= low) & (value <= high)).all()):
+        raise ValueError(f"{name} must be {allowed}, got {in_a_line(value)}")
+    return value
+
+
+def owner_of(**arrays):
+    """The one namespace that owns the arrays; numbers, lists and None go along with any owner."""
+    owners = {array_module(array).__name__: array_module(array) for array in arrays.values()
+              if hasattr(array, "dtype") and not isinstance(array, np.generic)}
+    if len(owners) > 1:
+        raise TypeError(f"arrays of {' and '.join(sorted(owners))} are mixed: move them to one "
+                        "device first")
+    return next(iter(owners.values()), np)
+
+
+def real_array(name, value, xp):
+    """The value as an array of xp; TypeError if it is not a plain array of real numbers."""
+    try:
+        array = xp.asarray(value)
+    except (AttributeError, ValueError):
+        array = np.empty(0, dtype=object)
+    if (array.dtype.kind not in "fiub" and array.dtype.name != "bfloat16"
+            or isinstance(value, (np.ma.MaskedArray, np.matrix))):
+        raise TypeError(f"{name} must be a plain array of real numbers, got {type(value).__name__} "
+                        f"of dtype {array.dtype}")
+    return array
+
+
+def array_like(name, value, like):
+    """The value as an array of the owner and dtype of `like`, in its range (see `rate`)."""
+    xp = owner_of(**{name: value, "the cues": like})
+    if owner_of(value=value) is np:
+        checked_range(name, real_array(name, value, np))
+    return real_array(name, value, xp).astype(like.dtype, copy=False)
+
+
+def sequence_arrays(**arrays):
+    """(xp, dtype, arrays): named sequences (..., T, features) in the dtype of the computation.
+
+    dtype is the widest floating dtype given, float64 if all are integers; half precision is
+    computed in float32. ValueError if one has fewer than two axes or not the T of the others.
     """
-    state = initial_state(rule, cues, outcomes) if state is None else state
-    parameters = _all_parameters(rule, parameters)
-    xp, cues, outcomes, memory = common_arrays(cues=cues, outcomes=outcomes,
-                                               memory=memory_of(state))
-    T = _trials(cues, outcomes)
-    fixed = {name: value for name, value in parameters.items()
-             if name == "bounds" or isinstance(value, (type(None), int, float, np.generic))}
-    rates = {name: per_trial(name, value, cues) for name, value in parameters.items()
-             if name not in fixed}
-    held = array_module(cues, test).asarray(False if test is None else test)
-    if held.ndim and held.shape[-1] not in (1, T):
-        raise ValueError(f"test must mark each of the {T} trials, got shape {held.shape}")
-    held = held.reshape(held.shape or (1,))[..., None]
-    batch = batch_shape(cues=cues, outcomes=outcomes, state=memory, test=held, **rates)
-    zeros = xp.zeros((cues.shape[-1], outcomes.shape[-1]), dtype=cues.dtype)
-    state = _full_state(rule, state, zeros, batch, cues)
-    cues, outcomes, held = (xp.broadcast_to(a, batch + (T, a.shape[-1]))
-                            for a in (cues, outcomes, held))
-    rates = {name: xp.broadcast_to(rate, batch + (T, rate.shape[-1]))
-             for name, rate in rates.items()}
-    predictions = xp.empty((T,) + batch + outcomes.shape[-1:], dtype=cues.dtype)
-    for t in range(T):
-        cue, outcome, before = cues[..., t, :], outcomes[..., t, :], memory_of(state)
-        now = fixed | {name: rate[..., t, :] for name, rate in rates.items()}
-        decayed = _decayed(before, per_feature("decay", now.get("decay", 1.0), cue))
+    xp = owner_of(**arrays)
+    real = {name: real_array(name, value, xp) for name, value in arrays.items()}
+    floating = [real[name].dtype for name, given in arrays.items()
+                if hasattr(given, "dtype") and real[name].dtype.kind not in "iub"]
+    dtype = xp.result_type(*floating) if floating else np.dtype(float)
+    shapes = [array.shape for array in real.values()]
+    if min(map(len, shapes)) < 2 or len({shape[-2] for shape in shapes}) > 1:
+        raise ValueError("each must be (..., T, features) with one T, got " + ", ".join(
+            f"{name} {array.shape}" for name, array in real.items()))
+    working = np.float32 if dtype.itemsize < 4 else dtype
+    return xp, dtype, [array.astype(working, copy=False) for array in real.values()]
+
+
+def rate(name, value, like):
+    """A rate for `like` (..., T, K): a number, or an array (..., T, 1 or K) in its dtype.
+
+    Given as a number, or with one value a trial (one axis fewer than `like`), or one a trial and
+    feature (as many axes). ValueError for another shape, or a value out of RANGES. The values of
+    an array on a device are not checked, since that would wait for it: `checked_range` does it.
+    """
+    array, (T, K) = array_like(name, value, like), like.shape[-2:]
+    if isinstance(value, (bool, int, float, np.generic)):
+        return float(value)
+    if array.ndim == 0:  # it stays one: a rate that is learned keeps its gradient
+        return array
+    full = array if array.ndim == like.ndim else array[..., None]
+    widths = (1,) if name in ONE_FOR_ALL_FEATURES else (1, K)
+    if full.ndim != like.ndim or full.shape[-2] not in (1, T) or full.shape[-1] not in widths:
+        batch = "".join(f"{size}, " for size in like.shape[:-2])
+        raise ValueError(f"{name} must be a number, one value a trial ({batch}{T}), one a batch "
+                         f"entry ({batch}1) or one a trial and feature ({batch}{T}, {widths[-1]}), "
+                         f"got shape {array.shape}")
+    return array_module(like).broadcast_to(full, full.shape[:-2] + (T, full.shape[-1]))
+
+
+def marks(name, value, like):
+    """Marks (..., T) of trials as truth values (..., T, 1); None stays None."""
+    if value is None:
+        return None
+    array = array_like(name, value, like)
+    if array.shape[-1:] != like.shape[-2:-1]:
+        raise ValueError(f"{name} must mark each of the {like.shape[-2]} trials, got shape "
+                         f"{array.shape}")
+    return (array != 0)[..., None]
+
+
+def limits(bounds):
+    """(low, high) as two floats; ValueError if bounds are not two numbers in order."""
+    try:
+        low, high = map(float, bounds)
+    except (TypeError, ValueError):
+        low, high = np.nan, np.nan
+    if not low <= high:
+        raise ValueError(f"bounds must be two numbers, low and high, got {in_a_line(bounds)}")
+    return low, high
+
+
+def batch_shape(**arrays):
+    """The batch axes, all but the last two, that the named arrays broadcast to."""
+    shapes = {name: array.shape[:-2] for name, array in arrays.items() if hasattr(array, "shape")}
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        raise ValueError("batch axes do not broadcast: " + ", ".join(
+            f"{name} {shape}" for name, shape in shapes.items())) from None
+
+
+def feature_column(name, value, memory):
+    """A start value as a column (..., K, 1) for a memory (..., K, D).
+
+    A number, one value a feature (K,) or (..., K), or a column as a state has it.
+    """
+    array = array_like(name, value, memory)
+    column = array if array.ndim in (0, memory.ndim) else array[..., None]
+    try:
+        return array_module(memory).broadcast_to(column, memory.shape[:-1] + (1,))
+    except ValueError:
+        raise ValueError(f"{name} must be a number or (..., K) = {memory.shape[:-1]}, got shape "
+                         f"{array.shape}") from None
+
+
+# -------------------------------------------------------------------------------- the first state
+#
+# A rule that needs more than a memory of 0 has an attribute `start`, (memory, **start) -> state.
+
+
+def _start_memory(memory):
+    return memory
+
+
+def _start_associability(memory, associability=1.0):
+    return AssociabilityState(memory, feature_column("associability", associability, memory))
+
+
+def _start_excitation_inhibition(memory, associability=1.0):
+    return ExcitationInhibitionState(memory, *_start_associability(memory, associability))
+
+
+def _start_kalman(memory, prior=1.0):
+    identity = array_module(memory).eye(memory.shape[-2], dtype=memory.dtype)
+    return KalmanState(memory, feature_column("prior", prior, memory) * identity)
+
+
+def _start_trace(memory):
+    return TraceState(memory, feature_column("trace", 0, memory))
+
+
+def _start_temporal_difference(memory):
+    return TemporalDifferenceState(*_start_trace(memory), feature_column("cue", 0, memory))
+
+
+stimulus_trace.start, temporal_difference.start = _start_trace, _start_temporal_difference
+mackintosh.start = pearce_hall.start = _start_associability
+pearce_kaye_hall.start, kalman.start = _start_excitation_inhibition, _start_kalman
+kalman.precision = np.float64  # the dtype that `learn` runs it in
+
+
+def _attribute(rule, name, otherwise):
+    """An attribute of a rule, also of one whose parameters are partly set."""
+    return getattr(getattr(rule, "func", rule), name, otherwise)
+
+
+def initial_state(rule, cues, outcomes, **start):
+    """State of a rule before the first trial of cues (..., T, K) and outcomes (..., T, D).
+
+    The memory is 0; `associability=1` or `prior=1` where the rule has one: a number, or one value
+    a feature, (K,) or (..., K). A rule of one's own brings an attribute `start`, a function
+    (memory, **start) -> state. TypeError for a start value that the rule does not have.
+    """
+    xp, _, rows = sequence_arrays(cues=cues, outcomes=outcomes)
+    batch_shape(cues=rows[0], outcomes=rows[1])
+    # Made from the cues it has their order in memory: cues that are batch-last learn much faster.
+    cue, outcome = (xp.zeros_like(row[..., :1, :]) for row in rows)
+    memory = (cue[..., :, None] * outcome[..., None, :]).sum(-3)
+    return _attribute(rule, "start", _start_memory)(memory, **start)
+
+
+def _parameters(rule, given):
+    """(rates, start values) among the parameters; TypeError names the unknown or the missing."""
+    if not callable(rule):
+        raise TypeError(f"rule must be a function, such as {', '.join(RULES)}; got {rule!r:.60}")
+    known = {name: parameter.default is parameter.empty
+             for name, parameter in list(inspect.signature(rule).parameters.items())[3:]}
+    first = list(inspect.signature(_attribute(rule, "start", _start_memory)).parameters)[1:]
+    problems = [f"has no {name}" for name in given if name not in [*known, *first]] + [
+        f"needs {name}" for name, needed in known.items() if needed and given.get(name) is None]
+    if problems:
+        raise TypeError(f"{_attribute(rule, '__name__', 'the rule')} {problems[0]}; its "
+                        f"parameters: {', '.join([*known, *first])}")
+    return tuple({name: given[name] for name in given if name in part and given[name] is not None}
+                 for part in (known, first))
+
+
+# ------------------------------------------------------------------------------------- all trials
+
+
+class Path(NamedTuple):
+    """After each trial: memory (..., T, K, D), and associability (..., T, K) or None."""
+
+    memory: Any
+    associability: Any
+
+
+def learn(rule, cues, outcomes, *, state=None, test=None, reset=None, path=False, **parameters):
+    """A rule over all trials: (predictions (..., T, D), state after the last trial).
+
+    cues (..., T, K), outcomes (..., T, D); batch axes broadcast. predictions are W^T x with the
+    memory from before the trial. parameters are the rule's rates and, where `state` is None, its
+    start values (`associability=`, `prior=`). `state` is what an earlier call returned.
+    test (..., T) marks trials that are answered and change nothing: no learning, decay, drift or
+    associability. reset (..., T) marks trials before which the state starts anew.
+    path=True returns a third value, `Path`: memory and associability after every trial.
+    Half precision is computed in float32; results have the dtype of cues and outcomes. The Kalman
+    filter is computed in float64, which its state keeps. TypeError for unknown or missing
+    parameters and for what is not an array of real numbers, ValueError for shapes and ranges; each
+    names the argument.
+    """
+    rates, start = _parameters(rule, parameters)
+    xp, dtype, (cues, outcomes) = sequence_arrays(cues=cues, outcomes=outcomes)
+    working = _attribute(rule, "precision", cues.dtype)
+    cues, outcomes = cues.astype(working, copy=False), outcomes.astype(working, copy=False)
+    rates = {name: _rule_parameter(name, value, cues) for name, value in rates.items()}
+    test, reset = marks("test", test, cues), marks("reset", reset, cues)
+    fresh, state = _first_states(rule, cues, outcomes, state, start, test=test, reset=reset,
+                                 **rates)
+    empty = xp.zeros(memory_of(state).shape[:-2] + outcomes.shape[-1:], dtype=working)
+    states, predictions = [state], [empty]
+    for t in range(cues.shape[-2]):
+        if reset is not None:
+            state = _chosen(reset[..., t, :, None], fresh, state)
+        cue, outcome = cues[..., t, :, None], outcomes[..., t, None, :]
+        predictions.append((cue * memory_of(state)).sum(-2))
+        now = {name: value[..., t, :, None] if getattr(value, "ndim", 0) else value
+               for name, value in rates.items()}
         learned = rule(state, cue, outcome, **now)
-        if test is not None:
-            decayed = xp.where(held[..., t, :, None], before, decayed)
-            learned = _unchanged_where(held[..., t, :], state, learned)
-        predictions[t], state = _prediction(decayed, cue), learned
-    return xp.moveaxis(predictions, 0, -2), state
+        state = learned if test is None else _chosen(test[..., t, :, None], state, learned)
+        if path:
+            states.append(state)
+    predictions = xp.stack(predictions, -2)[..., 1:, :].astype(dtype, copy=False)
+    kept = _attribute(rule, "precision", dtype)
+    last = _map_state(lambda leaf: leaf.astype(kept, copy=False), state)
+    return (predictions, last, _path(states, dtype)) if path else (predictions, last)
 
 
-def _trials(cues, outcomes):
-    """T, the number of trials that cues and outcomes must share."""
-    if cues.ndim < 2 or outcomes.ndim < 2 or cues.shape[-2] != outcomes.shape[-2]:
-        raise ValueError(f"cues must be (..., T, K) and outcomes (..., T, D) with the same number "
-                         f"of trials T, got shapes {cues.shape} and {outcomes.shape}")
-    return cues.shape[-2]
+def _rule_parameter(name, value, cues):
+    """A rule's parameter as `learn` uses it: a rate checked, bounds checked, the rest as given."""
+    if name == "bounds":
+        return limits(value)
+    return value if callable(value) else rate(name, value, cues)
 
 
-def _all_parameters(rule, given):
-    """The rule's parameters, defaults filled in; TypeError names the unknown and the missing."""
-    parameters = list(inspect.signature(rule).parameters.values())[3:]
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return given
-    known = {parameter.name: parameter.default for parameter in parameters}
-    unknown = [name for name in given if name not in known]
-    missing = [name for name, default in known.items()
-               if default is inspect.Parameter.empty and name not in given]
-    if unknown or missing:
-        problem = f"has no {unknown[0]}" if unknown else f"needs {missing[0]}"
-        raise TypeError(f"{_name(rule)} {problem}; its parameters: {', '.join(known) or 'none'}")
-    return known | given
+def _first_states(rule, cues, outcomes, state, start, **others):
+    """(the state after a reset, the state before the first trial), both with all batch axes."""
+    if state is not None and start:
+        raise TypeError(f"{next(iter(start))} starts a new state, but a state is given")
+    fresh = initial_state(rule, cues, outcomes, **start)
+    state = fresh if state is None else state
+    named = isinstance(fresh, tuple)
+    if named and type(state) is not type(fresh) or not named and not hasattr(state, "shape"):
+        raise TypeError(f"state must be of type {type(fresh).__name__} for this rule, got "
+                        f"{type(state).__name__}")
+    state = _map_state(
+        lambda leaf: real_array("state", leaf, owner_of(state=leaf, cues=cues)), state)
+    given, allowed = ([leaf.shape[-2:] for leaf in (each if named else [each])]
+                      for each in (state, fresh))
+    if given != allowed:
+        raise ValueError(f"state must have shapes (..., K, D) = {allowed}, got {given}")
+    parts = state._asdict() if named else {"memory": state}
+    batch = batch_shape(cues=cues, outcomes=outcomes, **others,
+                        **{f"state.{name}": leaf for name, leaf in parts.items()})
+    broadcast_to = array_module(cues).broadcast_to
+    return tuple(_map_state(lambda leaf: broadcast_to(leaf, batch + leaf.shape[-2:]).astype(
+        cues.dtype, copy=False), each) for each in (fresh, state))
 
 
-def _full_state(rule, state, memory, batch, cues):
-    """A copy of the state with full batch axes and the cues' dtype; an error if it is another kind.
-
-    memory: zeros (K, D), for which the rule starts a state of the right kind and shapes.
-    """
-    xp, expected = array_module(cues), _started(rule, memory, {})
-
-    def full(name, field, example):
-        field = like(name, field, cues)
-        core = example.shape
-        try:
-            if field.shape[max(field.ndim - len(core), 0):] == core:
-                return xp.array(xp.broadcast_to(field, batch + core))
-        except ValueError:
-            pass  # its batch axes do not fit
-        raise ValueError(f"{name} must be (..., {', '.join(map(str, core))}), broadcast to batch "
-                         f"axes {batch}, for cues of shape {cues.shape}; got shape {field.shape}")
-    if not isinstance(expected, tuple):
-        if isinstance(state, tuple):
-            raise TypeError(f"state of {_name(rule)} must be an array (..., K, D), got "
-                            f"{type(state).__name__}")
-        return full("state", state, expected)
-    if not isinstance(state, type(expected)):
-        raise TypeError(f"state of {_name(rule)} must be {type(expected).__name__}"
-                        f"{expected._fields}, got {type(state).__name__}")
-    return type(expected)(*map(full, expected._fields, state, expected))
+def _map_state(function, *states):
+    """The function of corresponding leaves of states."""
+    if isinstance(states[0], tuple):
+        return type(states[0])(*map(function, *states))
+    return function(*states)
 
 
-def _unchanged_where(held, before, after):
-    """State after a trial, but as before it where held (..., 1) is true."""
-    if isinstance(after, tuple):
-        return type(after)(*(_unchanged_where(held, *pair)
-                             for pair in zip(before, after, strict=True)))
-    held = held.reshape(held.shape[:-1] + (1,) * (after.ndim - held.ndim + 1))
-    return array_module(after).where(held, before, after)
+def _chosen(mark, held, moved):
+    """The state `held` where marked, else `moved`."""
+    where = array_module(mark).where
+    return _map_state(lambda old, new: where(mark, old, new), held, moved)
+
+
+def _path(states, dtype):
+    """Path of the states after the first."""
+    def stacked(leaves):
+        return array_module(leaves[0]).stack(leaves, -3)[..., 1:, :, :].astype(dtype, copy=False)
+    memory = stacked([memory_of(state) for state in states])
+    if not hasattr(states[0], "associability"):
+        return Path(memory, None)
+    return Path(memory, stacked([state.associability for state in states])[..., 0])
