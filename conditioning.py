@@ -69,6 +69,7 @@ def recurrent(queries, keys, values, beta, decay, error_correcting, state):
 def parallel(queries, keys, values, beta, decay, error_correcting, state):
     """All tokens at once: E = (I + c stril A)^-1 (V - c (G K) S), O = (G Q) S + tril(A') E.
 
+    S is the start; tril, stril are the lower triangle with and without its diagonal.
     G_t is the product of the decays up to t, D_ts that of the decays after s up to t;
     A_ts = sum_i k_ti w_si D_tsi, A' the same with q for k, w = beta k; S_T = G_T S + (w D_T)^T E.
     E are the prediction errors: DeltaNet is linear attention whose values are the prediction errors
@@ -200,9 +201,10 @@ def fast_chunkwise(queries, keys, values, beta, decay, error_correcting, state, 
     """`chunkwise`, its specification, for one decay a token, in few dense products.
 
     All that does not need the incoming state S is computed first, `segment` tokens at a time. With
-    w = beta k, and D and g the decays of a chunk as D and G in `parallel`:
-        U = (I + c stril((K w^T) D))^-1,  M = [D_last U; ((Q w^T) D) U], and chunk after chunk
-        P = g [K; Q] S,  Y = M (V - c P_top),  O = P_bottom + Y_bottom,  S = g_last S + w^T Y_top.
+    w = beta k, D and g the decays of a chunk as D and G in `parallel`, * elementwise:
+        U = (I + c stril(K w^T * D))^-1,  M = [diag(D_last) U; (Q w^T * D) U], chunk after chunk
+        P = g * [K; Q] S,  Y = M (V - c P_top),  O = P_bottom + Y_bottom,  S = g_last S + w^T Y_top.
+    It assigns to arrays, so that it runs on NumPy and CuPy alone. Copy `parallel` along.
     A NaN in a later token reaches earlier outputs of its chunk, and of its segment if in a key.
     """
     xp, T, C = array_module(keys), keys.shape[-2], chunk
@@ -242,7 +244,7 @@ def fast_chunkwise(queries, keys, values, beta, decay, error_correcting, state, 
     return outputs, state
 
 
-# ------------------------------------------------------------------------ the doors: layers by name
+# -------------------------------------------------------------------------- the layers by name
 
 
 class _Tokens(NamedTuple):
@@ -296,12 +298,14 @@ def _tokens(queries, keys, values, test, reset, state=None, **rates):
 
 def attention(queries, keys, values, *, beta=1.0, decay=1.0, error_correcting=False, state=None,
               test=None, reset=None, form="chunkwise", chunk=16):
-    """The equation above over all tokens: (outputs (..., T, D), state (..., K, D)).
+    """W' = decay W, W = W' + beta k (v - c W'^T k)^T, o = W^T q for all tokens: (outputs, state).
 
+    outputs (..., T, D), state (..., K, D); c is 1 with error correction, else 0.
     queries, keys (..., T, K); values (..., T, D); batch axes broadcast; state (..., K, D) to start
     from, None for 0. beta, decay: numbers, one value a token, or one a token and feature. test
     (..., T) marks tokens that are read and change nothing (padding too), reset (..., T) tokens
-    before which the state starts anew at 0: key 0 and decay 1, and decay 0, in the equation.
+    before which the state starts anew at 0. In the equation a test has key 0 and decay 1, a reset
+    decay 0; a token may be both.
     form: "recurrent" (token by token), "parallel" (all at once, T^2) or "chunkwise" (parallel in
     `chunk` tokens; `fast_chunkwise` where there is one decay a token). Error correction is stable
     for 0 < beta |k|^2 < 2. Half precision is computed in float32. A NaN reaches no earlier output
@@ -382,9 +386,9 @@ def ph_attention(queries, keys, values, *, beta, eta, associability=1.0, bounds=
     w_t = beta alpha_t * k_t, E_t = v_t - W^T k_t, W <- W + w_t E_t^T, o_t = W^T q_t, and where k_t
     is not 0: alpha <- clip(alpha + eta k_t^2 (|E_t| - alpha), bounds) (arXiv 2508.08289, third
     version). Unlike a gate computed from the token, alpha depends on the errors that a feature has
-    met. Returns outputs and `rules.AssociabilityState`, which starts it as `state`; where that is
-    None, and after a reset, `associability` does. `ph_errors` runs on `chunk` tokens at a time, on
-    each alone with chunk 1, on all with chunk T. beta, eta, test, reset, errors as in `attention`.
+    met. Returns outputs and an `AssociabilityState`; pass that as `state` to go on. Without
+    `state`, and after a reset, alpha starts at `associability`. `chunk` tokens are solved at a time
+    (1: one by one). eta has the shapes of beta; the rest, exceptions too, as in `attention`.
     """
     if state is not None and not isinstance(state, AssociabilityState):
         raise TypeError(f"state must be an AssociabilityState, got {type(state).__name__}")
@@ -438,7 +442,8 @@ def softmax_attention(queries, keys, values, *, scale, test=None, reset=None):
 
     o_t = sum_{s<=t} softmax_s(scale q_t . k_s) v_s: (..., T, D) (Vaswani et al. 2017, eq. 1, there
     scale = K^-1/2). For unit keys scale q . k = scale - scale |q - k|^2 / 2: the exemplar
-    model with Gaussian similarity (`rules.exemplar_responses`). 0 where nothing is stored yet.
+    model with Gaussian similarity (`rules.exemplar_responses`). 0 where nothing is stored yet. A
+    token with key 0 is found too, with score 0: mark an empty trial as a test.
     """
     tokens = _tokens(queries, keys, values, test, reset, scale=_one_number("scale", scale))
     return tokens.answered(lambda *all: (softmax(*all),), *tokens[2:5], tokens.rates["scale"],

@@ -916,8 +916,9 @@ ATLAS_CLAIMS = (
      "below", -0.1),
     ("Hall-Pearce transfer: PH-attention, the hybrid", "A9", "Hall-Pearce negative transfer",
      "PH-attention", "below", -0.03),
-    ("neither without associability: four delta layers, latent inhibition exactly 0, Hall-Pearce "
-     "transfer reversed, least effect", "A9", "latent inhibition; Hall-Pearce negative transfer",
+    ("delta layers show neither: four without associability, latent inhibition exactly 0, "
+     "Hall-Pearce transfer reversed, least effect", "A9",
+     "latent inhibition; Hall-Pearce negative transfer",
      "DeltaNet; DeltaNet, beta by token; Gated DeltaNet; KDA", "above", -1e-12),
     ("no spontaneous recovery: layers of one decay, largest effect", "A8",
      "spontaneous recovery", "linear attention; RetNet; DeltaNet; Gated DeltaNet", "below", 1e-12),
@@ -927,7 +928,7 @@ ATLAS_CLAIMS = (
      "one-trial overshadowing, against ridge regression's 20/461 - 20/41, 420/461 - 20/41, -1/6",
      "beyond", "backward blocking; recovery from overshadowing; one-trial overshadowing", "MesaNet",
      "exactly", [20 / 461 - 20 / 41, 420 / 461 - 20 / 41, -1 / 6]),
-    ("no revaluation of an absent cue: rules without covariance or exemplars", "beyond",
+    ("no revaluation of an absent cue: rules without covariance, exemplars apart", "beyond",
      "backward blocking; recovery from overshadowing", "; ".join(
          name for name in EVERY if name not in ("MesaNet", "Kalman, drift", "softmax, unit keys")),
      "exactly", 0),
@@ -945,6 +946,8 @@ ATLAS_CLAIMS = (
      "beyond", "inhibitor gains more than excitor; redundancy effect",
      "Bush-Mosteller; Mackintosh, form of 2016; Mackintosh, fall of 1975 against DeltaNet; MesaNet",
      "above", 0.1),
+    ("excitation and inhibition apart: Pearce-Kaye-Hall, the inhibitor's greater gain", "beyond",
+     "inhibitor gains more than excitor", "Pearce-Kaye-Hall 1982", "above", 0.05),
     ("external inhibition: softmax attention, a novel cue is added (elements: 0)", "beyond",
      "external inhibition: a cue is added", "softmax, unit keys", "below", -0.03),
     ("negative patterning: softmax attention, without a unique cue", "beyond",
@@ -1079,7 +1082,8 @@ def capacity(rng, xp, dimensions=(8, 16, 32, 64, 128, 256), replicates=16, items
     1/2. Then d x d memories of n pairs: the delta rule in one pass at beta 1, and least squares.
     The sources' exponents are finite-size values: the theory's local slopes end at 1 and at 2 (with
     a log), and another share than 95% has another slope (faithful, d 32-256: .96 for 50%, 1.29 for
-    99%). First bound of "success in theory": 1.2%.
+    99%). First bound of "success in theory": 1.2%. The tolerance of "worst case formula" was first
+    4% over d 65,536 and 10^6. It was changed after seeing data: now it is 3% at 10^6 alone.
     """
     theories = faithful_probability, identification_probability
     cells = [(kind, dim) for kind in (0, 1) for dim in dimensions]
@@ -1319,7 +1323,9 @@ def depth(rng, xp, d=32, loads=(24, 40), L=16, replicates=16, items=4000, stacks
     wide wins by less (.378 against .382 with 48 items).
     Rules: the chain of `hops` hops without clean-up, beta 1, pairs presented once or 10 times, or
     least squares, to which the delta rule converges. Oja in the three readings of `drift`: its
-    bound is on the memory, not on the gain of a hop. First bound of "no clean-up": 1.5%.
+    bound is on the memory, not on the gain of a hop. First bound of "no clean-up": 1.5%. The claim
+    "Oja grows too" was first a length above 2 after 8 hops. It became the factor a hop after seeing
+    data: lengths have heavy tails.
     """
     chains = replicated(stack_failures, rng, xp, replicates, [
         (d, n, L, max(2, items // n)) for n in loads])
@@ -1386,7 +1392,7 @@ def oja_own_response(state, cue, outcome, *, beta):
 
 
 def oja_1982(state, cue, outcome, *, beta):
-    """Oja's rule (1982, eq. 3), the US one input more: dW = beta (x y^T - W diag(y^2)).
+    """Oja's rule (1982, eq. 3), the US an input of fixed weight 1: dW = beta (x y^T - W diag(y^2)).
 
     y = v + W^T x is the unit's output.
     """
@@ -1494,6 +1500,8 @@ def drift(rng, xp, K=16, replicates=80, trials=1536, burn_in=900, q=(1e-3, 1e-2,
                    responses[0], below=0, paper="cannot"),
         mean_claim("Delta unlearns: response on the same trials", "P4", responses[1], above=0.8,
                    paper="unlearns"),
+        claim("Hebb under omission: response after 200 omissions less that before", "P4",
+              omission[0][200] - omission[0][0], within=(-1e-12, 1e-12), paper="cannot"),
         claim("Oja under omission: response over its law (clamped, 200 omissions: unchanged, "
               "{:.3f}; own response, r before: 1/sqrt(1/r^2 + 400 beta), {:.3f}; 1982: rises from "
               ".618 to 1 in 20, {:.3f}), mean and range".format(*laws), "P4", laws.mean(),
@@ -1711,9 +1719,10 @@ PAPER_LAYERS = list(LAYERS)[:5]
 BIASES = {"beta": (0, 0), "decay": (6, 30), "eta": (np.log(0.4), -30), "associability": (0, 0),
           "exposure": (0, -30)}
 ASSOCIABILITY_BOUNDS = (0.0, 20.0)  # wide enough not to act
+CUES = "ABCDEFGHIJKL"
 
 
-def initial_weights(generators, *, cues=16, outcomes=4, tokens=32, dtype="float32"):
+def initial_weights(generators, *, cues=12, outcomes=4, tokens=32, dtype="float32"):
     """(weights, learned) of all layers: weights (L, S, ...), learned the share of the learning rate
     that a weight has, 0 where a layer does not have it.
 
@@ -1808,7 +1817,7 @@ def token_rows(cues, outcomes, asked):
     return np.concatenate([cues, outcomes * (1 - asked), asked, 0 * asked + 1], -1)
 
 
-def association_task(generators, *, sequences, pairs=8, cues=16, outcomes=4, tokens=32,
+def association_task(generators, *, sequences, pairs=8, cues=12, outcomes=4, tokens=32,
                      dtype="float32"):
     """(tokens (S, B, T, F), targets (S, B, T, D), asked (S, B, T, 1)) on the host.
 
@@ -1896,7 +1905,7 @@ def probed(weights, design, sets, *, plus=1.0, outcome=0):
     `plus` times a set's first outcome, "++" its second. A compound is the sum of its cues.
     """
     xp, (cue_sets, outcome_sets) = array_module(weights["outputs"]), sets
-    trials = design_arrays(design, cues="ABCDEFGHIJKLMNOP"[:cue_sets.shape[-1]])
+    trials = design_arrays(design, cues=CUES)
     cues = trials.cues @ cue_sets
     outcomes = np.concatenate([plus * (trials.outcomes == 1), trials.outcomes == 2], -1)
     asked = np.broadcast_to(trials.test[:, None], (*cues.shape[:-1], 1))
@@ -1926,7 +1935,7 @@ def recovery_responses(weights, sets):
     orthogonal cues and another outcome.
     """
     def design(count, tested):
-        return "|".join(["4A+|4A-", *("CDEFGHIJKLMNOP"[i % 14] + "++" for i in range(count)),
+        return "|".join(["4A+|4A-", *(f"{CUES[2 + i % 10]}++" for i in range(count)),
                          f"{tested}?"])
     found = [[probed(weights, design(count, tested), sets)[0] for count in FILLERS]
              for tested in "AB"]
@@ -1967,7 +1976,8 @@ def trained(rng, xp, models=8, sequences=8, steps=400, rate=0.08, test_sequences
     history of another cue is taken off (dense keys share features).
 
     The bound of the losses was 1 when layers had positions and up to 1000 steps. Without positions
-    none can be below its rule by much, and 400 steps end a tenth above it: now 1.3.
+    none can be below its rule by much, and 400 steps end somewhat above it: now 1.2 (1.25 and 1.3
+    were tried while the task was being set).
     """
     learning, testing, probing = zip(*(each.spawn(3) for each in rng.spawn(models)), strict=True)
     weights, learned = ({name: xp.asarray(value) for name, value in each.items()}
@@ -1975,7 +1985,7 @@ def trained(rng, xp, models=8, sequences=8, steps=400, rate=0.08, test_sequences
     weights, losses = training(weights, learned, lambda: association_task(
         learning, sequences=sequences), steps=steps, rate=rate)
     tokens, *wanted = map(xp.asarray, association_task(testing, sequences=test_sequences))
-    cue_sets = [orthonormal_sets(probing, sets, size) for size in (16, 4)]
+    cue_sets = [orthonormal_sets(probing, sets, size) for size in (len(CUES), 4)]
     answers = {design: probed(weights, design, cue_sets)[0]
                for designs in EFFECTS.values() for design in designs}
     arrays = {
@@ -2008,7 +2018,7 @@ def competition_claims(arrays):
                    for effect, m in (("blocking", 6), ("blocking by one trial", 1))]
     return [
         worst_claim("training: loss over that of the best constant rates on the raw cues", "A5",
-                    dict(zip(PAPER_LAYERS, arrays["loss"][:5] / by_hand, strict=True)), below=1.3),
+                    dict(zip(PAPER_LAYERS, arrays["loss"][:5] / by_hand, strict=True)), below=1.2),
         *(worst_claim(f"{effect}: index, least of the error-correcting layers", "A5",
                       {name: index[effect][name] for name in PAPER_LAYERS[2:]}, above=least)
           for effect, least in zip(effects, (0.5, 0.25, 0.15, 0.5, 0.5), strict=True)),
@@ -2489,114 +2499,107 @@ class Verdict(NamedTuple):
 VERDICTS = (
     Verdict("P1", "the conditioning circuit is linear attention",
             "under a condition: US activation the identity, cue activation linear, test = cue",
-            "largest difference {equivalence: circuit}; otherwise {equivalence: circuit controls} "
-            "and more", "equivalence"),
+            "within {equivalence: circuit}", "equivalence", ("equivalence: circuit controls",)),
     Verdict("P2", "capacity O(d) on average, O(√d) in the worst case", "in the limit",
-            "slopes: {capacity: faithful limit} at d 10^6; worst case "
-            "{capacity: worst case slope}, d 65,536 to 10^6", "capacity",
-            ("capacity: worst case formula",)),
-    Verdict("P3", "error at most L (n/d)^H; wide beats deep",
-            "under a condition: an upper bound for n < d, loose 5 times and more; wide wins only "
-            "if it searches the same items or saves hops",
-            "failures over the bound {heads: bound by simulation}; power of n "
-            "{heads: exponent in n}, not 1; chain over L r {depth: at most L r}; wide less deep "
-            "{depth: wide wins} or {depth: deep wins}", "heads",
-            ("heads: bound by integral", "heads: exponential in d", "depth: one hop wins")),
+            "slopes: theory {capacity: faithful limit} at d 10^6, worst case "
+            "{capacity: worst case slope}", "capacity", ("capacity: worst case formula",)),
+    Verdict("P3", "error at most L (n/d)^H",
+            "under a condition: an upper bound for n < d, loose 5 times and more",
+            "failures over it {heads: bound by simulation} (d to 16); power of n "
+            "{heads: exponent in n}; chain over L r {depth: at most L r}", "heads",
+            ("heads: bound by integral", "heads: exponential in d", "heads: steeper for d < n")),
+    Verdict("P3", "wide beats deep",
+            "under a condition: both search the same items, or width saves hops",
+            "wrong chains, wide less deep: {depth: wide wins}; wide searches more: "
+            "{depth: deep wins}", "depth", ("depth: one hop wins",)),
     Verdict("P3", "redundant heads: error^H",
-            "under a condition: heads of their own keys and values, and a reader who knows which "
-            "is right", "failures over p^4 {heads: any of four right}, projected keys "
-            "{heads: any of four, projected keys}; averaging over any-right "
-            "{heads: averaging is better}", "heads", ("heads: two heads double it",)),
+            "under a condition: own keys and values, and a reader who knows which head is right",
+            "failures over p^4 {heads: any of four right}; projected keys "
+            "{heads: any of four, projected keys}", "heads",
+            ("heads: two heads double it", "heads: averaging is better")),
     Verdict("P4", "Hebb grows and cannot unlearn, Delta unlearns", "reproduced",
-            "Hebb's norm {drift: Hebb grows} in twice the time, old answer "
-            "{drift: Hebb cannot unlearn}; Delta {drift: Delta unlearns}", "drift",
-            ("drift: Delta tracks better",)),
+            "response after reversal (true: 1): Hebb {drift: Hebb cannot unlearn}, Delta "
+            "{drift: Delta unlearns}", "drift",
+            ("drift: Hebb grows", "drift: Hebb under omission", "drift: Delta tracks better")),
     Verdict("P4", "Oja is bounded, stable in depth",
-            "under a condition: one layer; unlearns only if its own response drives the decay",
-            "norm {drift: Oja is bounded} in twice the time; a hop multiplies by "
-            "{depth: Oja grows too}", "drift", ("drift: Oja under omission",)),
+            "under a condition: one layer; unlearns only where the US drives the growth, its own "
+            "response the decay",
+            "norm times {drift: Oja is bounded} in twice the time; response times "
+            "{depth: Oja grows too} a hop", "drift", ("drift: Oja under omission",)),
     Verdict("P4", "Delta cures the accumulation of errors",
             "under a condition: repeated passes, n at most d",
             "error after 8 hops: one pass {depth: Delta once}, ten {depth: Delta ten times}, "
-            "converged {depth: Delta converged}", "depth",
-            ("depth: more pairs than features",)),
-    Verdict("P5", "one association can be unlearned by error correction", "reproduced",
-            "left {unlearning: the response is gone}; the others pay, over theory "
-            "{unlearning: the others pay}", "unlearning",
+            "converged {depth: Delta converged}", "depth", ("depth: more pairs than features",)),
+    Verdict("P5", "one association can be unlearned", "reproduced",
+            "{unlearning: the response is gone} left; others change by about 1/d (over theory "
+            "{unlearning: the others pay})", "unlearning",
             ("unlearning: decay harms all", "unlearning: rehearsal keeps the others")),
-    Verdict("P6", "linear attention replaces quadratic cost",
+    Verdict("P6", "linear instead of quadratic cost",
             "under a condition: recurrent or chunkwise form",
-            "time T^{cost: recurrent attention}, T^{cost: chunkwise attention}; parallel "
-            "T^{cost: parallel attention}, softmax T^{cost: softmax attention}", "cost"),
-    Verdict("P7", "new associations degrade old ones; without forgetting context is limited",
-            "reproduced", "no use beyond d items, over theory {lag: Hebb's context is limited}; "
-            "with forgetting d/β items {lag: useful context is about d/beta with forgetting}",
-            "lag", ("lag: fidelity falls gracefully",
-                    "lag: Delta's half-life is (d - 1/2) ln 2 tokens")),
+            "powers of T: {cost: recurrent attention}, {cost: chunkwise attention}; parallel "
+            "{cost: parallel attention}, softmax {cost: softmax attention}", "cost"),
+    Verdict("P7", "new associations degrade old ones; context is limited without forgetting",
+            "reproduced", "error of d + 1 items over that of answering 0: "
+            "{lag: Hebb's context is limited}", "lag",
+            ("lag: fidelity falls gracefully", "lag: Delta's half-life is (d - 1/2) ln 2 tokens",
+             "lag: useful context is about d/beta with forgetting")),
     Verdict("A1", "linear attention is Hebb", "reproduced",
-            "largest difference {equivalence: linear attention}", "equivalence"),
-    Verdict("A2", "DeltaNet is Rescorla–Wagner", "reproduced",
-            "largest difference {equivalence: DeltaNet}", "equivalence",
-            ("equivalence: prediction errors",)),
+            "within {equivalence: linear attention}", "equivalence"),
+    Verdict("A2", "DeltaNet is Rescorla–Wagner", "reproduced", "within {equivalence: DeltaNet}",
+            "equivalence", ("equivalence: prediction errors",)),
     Verdict("A3", "RetNet is contiguity with a stimulus trace",
-            "under a condition: one pairing; RetNet's decay is that of the association",
-            "trace less decay {equivalence: one pairing} for one pairing, "
-            "{equivalence: two pairings} for two", "equivalence",
+            "under a condition: one pairing; RetNet decays the association",
+            "trace less decay {equivalence: one pairing}; two pairings "
+            "{equivalence: two pairings}", "equivalence",
             ("equivalence: RetNet", "equivalence: stimulus trace")),
     Verdict("A4", "closed form of blocking, within 1e-7", "reproduced",
             "within {blocking: closed form}", "blocking",
             ("blocking: control", "blocking: general formula")),
     Verdict("A5", "error correction shows cue competition, contiguity does not", "reproduced",
-            "weakest effect {competition: shared error}; contiguity "
-            "{competition: contiguity}; cues with errors of their own {competition: own error}",
+            "weakest effect {competition: shared error}; contiguity {competition: contiguity}; "
+            "errors of each cue {competition: own error}",
             "competition", ("atlas: conditioned inhibition",)),
     Verdict("A5", "... after training too", "reproduced",
-            "least blocking index {trained: blocking}, contiguity {trained: contiguity}; over the "
-            "closed form {trained: blocking formula}", "trained",
-            ("trained: overshadowing", "trained: overexpectation",
+            "blocking {trained: blocking}, contiguity {trained: contiguity}", "trained",
+            ("trained: blocking formula", "trained: overshadowing", "trained: overexpectation",
              "trained: positions lower blocking")),
     Verdict("A6", "capacity exponents 1.22 and 1.89",
             "under a condition: the criterion and range of d; no law",
-            "{capacity: faithful slope} and {capacity: identification slope}, d 8–256; in the "
-            "limit 1 and 2", "capacity", ("capacity: identification limit",)),
+            "{capacity: faithful slope} and {capacity: identification slope}", "capacity",
+            ("capacity: identification limit",)),
     Verdict("A7", "error depends on total state, not on heads",
             "under a condition: keys of their own, or slices of one rotation",
-            "exponent of state {heads: state decides}, of heads {heads: number of heads}; "
-            "projected keys err {heads: projections share noise} times as much", "heads",
+            "exponents: state {heads: state decides}, heads {heads: number of heads}; projected "
+            "keys err {heads: projections share noise} times", "heads",
             ("heads: slices of one rotation", "heads: projections of shared keys")),
     Verdict("A8", "no spontaneous recovery over orthogonal trials",
             "under a condition: one rate and one decay on the cue's features",
-            "scalar {recovery: scalar rate and decay}; KDA gains {recovery: KDA}; PH-attention "
-            "over blanks {recovery: PH-attention}, dense fillers "
-            "{recovery: PH-attention, after extinction}", "recovery",
+            "within {recovery: scalar rate and decay}; KDA {recovery: KDA}; PH-attention: blanks "
+            "{recovery: PH-attention}, dense fillers {recovery: PH-attention, after extinction}",
+            "recovery",
             ("recovery: condition", "recovery: counterexample", "atlas: no spontaneous recovery",
              "atlas: spontaneous recovery")),
-    Verdict("A8", "... after training",
-            "under a condition: DeltaNet and Gated DeltaNet",
-            "rise {trained: no recovery}; with rates per feature {trained: interference}",
-            "trained"),
+    Verdict("A8", "... after training", "under a condition: one rate for all features",
+            "{trained: no recovery}; rates per feature {trained: interference}", "trained"),
     Verdict("A9", "PH-attention has rates that token gates lack", "reproduced",
-            "rate after inconsistent less consistent outcomes "
-            "{associability: inconsistent history}; token gates {associability: token gates}, "
-            "MesaNet {associability: blind to errors}; trained "
-            "{trained: inconsistent outcomes}", "associability",
-            ("equivalence: PH-attention", "trained: own history", "trained: rates without error",
-             "atlas: latent inhibition", "atlas: neither without associability")),
+            "rate after inconsistent less consistent outcomes: "
+            "{associability: inconsistent history}, trained {trained: inconsistent outcomes}; "
+            "MesaNet {associability: blind to errors}", "associability",
+            ("associability: token gates", "equivalence: PH-attention", "trained: own history",
+             "trained: rates without error", "atlas: latent inhibition",
+             "atlas: delta layers show neither")),
     Verdict("beyond", "relative validity (Wagner et al. 1968)",
-            "under a condition: omissions are learned more slowly",
-            "True less Pseudo {atlas: relative validity} at half the rate; a tie at equal rates",
-            "atlas", ("atlas: relative validity ties",
-                      "competition: relative validity, unequal rates")),
-    Verdict("beyond", "an absent cue is revalued (backward blocking, Shanks 1985)",
-            "under a condition: MesaNet and exemplars",
-            "off the closed form {atlas: revaluation of an absent cue}; other rules "
+            "under a condition: omissions learned more slowly, or rates that follow errors",
+            "{atlas: relative validity}; equal rates {atlas: relative validity ties}", "atlas",
+            ("competition: relative validity, unequal rates",)),
+    Verdict("beyond", "absent cues are revalued (Shanks 1985)",
+            "under a condition: a covariance of the strengths (MesaNet, Kalman)",
+            "off the closed form {atlas: revaluation of an absent cue}; without "
             "{atlas: no revaluation of an absent cue}", "atlas"),
-    Verdict("beyond", "an inhibitor gains more than an excitor (Rescorla 2000)",
-            "under a condition: each cue has an error of its own",
-            "own less shared error {atlas: own error}", "atlas"),
-    Verdict("beyond", "mini-batches (TTT): from Rescorla–Wagner to Hebb",
-            "under a condition: rate β/B", "off the closed form {blocking: mini-batches}",
-            "blocking"),
+    Verdict("beyond", "inhibitors gain more than excitors (Rescorla 2000)",
+            "under a condition: an error for each cue, or excitation and inhibition apart",
+            "own less shared error {atlas: own error}", "atlas",
+            ("atlas: excitation and inhibition apart",)),
 )
 VERDICT_COLUMNS = ("label", "source_says", "verdict", "here", "figure")
 REFERENCE = re.compile(r"\{([^{}]+)\}")
@@ -2644,7 +2647,7 @@ def verdict_markdown(claims, verdicts=VERDICTS):
     """The verdicts as the README shows them."""
     rows = [["label", "the source says", "verdict", "here", "figure"], ["---"] * 5,
             *verdict_rows(claims, verdicts)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return "\n".join(f"|{'|'.join(row)}|" for row in rows)
 
 
 # ------------------------------------------------------------------------------- one experiment

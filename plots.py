@@ -166,7 +166,7 @@ also a compound, has length 1."""
 
 
 def atlas(arrays, claims):
-    """Contiguity shows almost nothing that animals do, error correction half, no rule all."""
+    """Contiguity shows 1 or 2 of 40 findings, delta rules about half, no rule all."""
     verdict = arrays["verdict"]
     groups, first = np.unique(arrays["group"], return_index=True)
     y = np.arange(len(verdict)) + 1.3 * np.cumsum(np.isin(np.arange(len(verdict)), first))
@@ -393,7 +393,7 @@ def trained(arrays, claims):
         lines(middle, arrays["fillers"], {"": mean[1]}, first=i % 7, linewidth=0.8)
     middle.plot([], [], "0.4", linewidth=0.8, label="lines: a cue never shown")
     finish(middle, "Response to an extinguished cue", "orthogonal fillers before the test",
-           "response (outcome 1)", ylim=(-0.02, 0.17))
+           "response (outcome 1)", ylim=(-0.02, 0.2))
     for i in (2, 5, 4):
         for other, face in ((0, None), (1, "white")):
             points(right, np.arange(3) + 0.12 * (i - 4) + 0.05 * other,

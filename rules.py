@@ -32,10 +32,12 @@ Glossary (one name for one thing, in every file)
     lambda         the asymptote that the US supports: here the outcome itself
 
 Rates are numbers or columns in a rule. In `learn` they are numbers, or arrays with one axis fewer
-than the cues (one value a trial), or with as many axes (one a trial and feature).
+than the cues, (..., T), one value a trial, or with as many, (..., T, K), one a trial and feature.
+Size 1 stands for all: (H, 1) is one rate a head, (1, K) one a feature of unbatched cues.
 
 Salience: the delta rule's step is |x|^2, so a cue of salience alpha is a feature of size
-sqrt(alpha). A compound AB is the sum of the features of A and B.
+sqrt(alpha). (There, and in the closed forms, alpha is Rescorla & Wagner's: a salience. In the rules
+alpha is the associability.) A compound AB is the sum of the features of A and B.
 
 Stability: error correction converges for 0 < beta |x|^2 < 2; associability multiplies beta.
 """
@@ -143,8 +145,8 @@ def rescorla_wagner(state, cue, outcome, *, beta, beta_omitted=None, decay=1.0, 
 
     Rescorla & Wagner (1972): dV_i = alpha_i beta (lambda - sum V), x_i = sqrt(alpha_i).
     beta_omitted is the rate where the outcome is 0 (None: beta). Departures: a decay below 1, which
-    comes before the error (the order of gated delta networks); a floor, so that
-    e = v - max(floor, W^T x): with floor 0 an inhibitor presented alone keeps its inhibition.
+    comes before the error (the order of gated delta networks); a floor under the prediction in the
+    error: with floor 0 an inhibitor presented alone keeps its inhibition.
     """
     memory = decay * state
     prediction = (cue * memory).sum(-2, keepdims=True)
@@ -169,11 +171,12 @@ def oja(state, cue, outcome, *, beta):
 def mackintosh(state, cue, outcome, *, beta, theta, fall=0.0, bounds=(0.1, 1.0)):
     """Attention goes to the best predictor (Mackintosh 1975, linear form of Le Pelley et al. 2016).
 
-    dW_i = alpha_i beta x_i (v - x_i W_i); then, with the memory from before the trial,
+    dW_i = alpha_i beta x_i (v - x_i W_i), alpha and W from before the trial; with the same W
     dalpha_i = theta x_i^2 (|v - sum_{k != i} x_k W_k| - |v - x_i W_i|), alpha within bounds.
     In 1975 alpha also falls where the others predict at least as well as cue i: there
-    `fall` > 0 takes theta x_i^2 fall from it (the source leaves the size open). |.| is the length
-    over all outcomes.
+    `fall` > 0 takes theta x_i^2 fall from it (the source leaves the size open; its theta is beta
+    here). |.| is the length over all outcomes. Start alpha below the upper bound, or it can only
+    fall at first.
     """
     def length(vector):  # without overflow, and with a gradient of 0 at 0
         size = abs(vector).sum(-1, keepdims=True)
@@ -197,7 +200,8 @@ def pearce_hall(state, cue, outcome, *, beta, eta, bounds=(0.0, 1.0)):
     alpha_i <- alpha_i + eta x_i^2 (|e| - alpha_i), within bounds. The alpha used on a trial is the
     one from before it; absent features keep theirs. eta 1: |e| of the last trial (1980); below: a
     running average (Pearce, Kaye & Hall 1982). Departures from 1980: there dV = S alpha lambda,
-    without the error, and inhibition apart. |e| is the length over all outcomes.
+    without the error, and inhibition apart. |e| is the length over all outcomes; above the upper
+    bound it counts as the bound.
     Stable for beta sum alpha_i x_i^2 < 2 and eta x_i^2 <= 1.
     """
     alpha = state.associability
@@ -217,7 +221,8 @@ def pearce_kaye_hall(state, cue, outcome, *, beta_excitatory, beta_inhibitory, e
 
     e > 0: dE_i = x_i S beta_excitatory alpha_i v; e < 0: dI_i = x_i S beta_inhibitory alpha_i |e|;
     then alpha_i <- (1 - eta) alpha_i + eta |e| for the cues present, within bounds; the old alpha
-    is used first. Outcomes are 0 or more. Departure: each outcome has its own sign, and alpha the
+    is used first. Outcomes are 0 or more. A cue's salience is given as x or as `salience` S, not as
+    both. Departure: each outcome has its own sign, and alpha the
     length |e| over all.
     """
     alpha = state.associability
@@ -291,7 +296,7 @@ RULES = {rule.__name__: rule for rule in (
     pearce_kaye_hall, kalman, temporal_difference)}
 
 
-# ---------------------------------------------------------------------------- checks at the doors
+# ---------------------------------------------------------------------------- checks of arguments
 
 _ABOVE_0 = float(np.nextafter(0.0, 1.0))
 RANGES = (dict.fromkeys(("decay", "trace", "discount"), (0.0, 1.0, "from 0 to 1"))
@@ -518,8 +523,9 @@ def learn(rule, cues, outcomes, *, state=None, test=None, reset=None, path=False
     """A rule over all trials: (predictions (..., T, D), state after the last trial).
 
     cues (..., T, K), outcomes (..., T, D); batch axes broadcast. predictions are W^T x with the
-    memory from before the trial. parameters are the rule's rates and, where `state` is None, its
-    start values (`associability=`, `prior=`). `state` is what an earlier call returned.
+    memory from before the trial. parameters are the rule's rates and the start values of a new
+    state (`associability=`, `prior=`), which is also where a reset starts. `state` is what an
+    earlier call returned.
     test (..., T) marks trials that are answered and change nothing: no learning, decay, drift or
     associability. reset (..., T) marks trials before which the state starts anew.
     path=True returns a third value, `Path`: memory and associability after every trial.
@@ -564,7 +570,7 @@ def _rule_parameter(name, value, cues):
 
 def _first_states(rule, cues, outcomes, state, start, **others):
     """(the state after a reset, the state before the first trial), both with all batch axes."""
-    if state is not None and start:
+    if state is not None and start and others["reset"] is None:
         raise TypeError(f"{next(iter(start))} starts a new state, but a state is given")
     fresh = initial_state(rule, cues, outcomes, **start)
     state = fresh if state is None else state
