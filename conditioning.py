@@ -35,6 +35,7 @@ from rules import (
     array_module,
     batch_shape,
     feature_column,
+    in_a_line,
     learn,
     limits,
     marks,
@@ -266,7 +267,8 @@ class _Tokens(NamedTuple):
     def answered(self, kernel, *arguments, states=()):
         """The kernel's results in the dtype given; without a token or feature zeros, the states."""
         if 0 in self.memory.shape[:-1] + self.keys.shape[-2:]:
-            results = self.xp.zeros(self.memory.shape[:-2] + self.values.shape[-2:]), *states
+            shape = self.memory.shape[:-2] + self.values.shape[-2:]
+            results = self.xp.zeros(shape), *(1 * each for each in states)
         else:
             results = kernel(*arguments)
         return tuple(result.astype(self.dtype, copy=False) for result in results)
@@ -305,7 +307,8 @@ def attention(queries, keys, values, *, beta=1.0, decay=1.0, error_correcting=Fa
     from, None for 0. beta, decay: numbers, one value a token, or one a token and feature. test
     (..., T) marks tokens that are read and change nothing (padding too), reset (..., T) tokens
     before which the state starts anew at 0. In the equation a test has key 0 and decay 1, a reset
-    decay 0; a token may be both.
+    decay 0; a token may be both. A NaN or an infinity passes a reset (0 * NaN); `rules.learn` stops
+    it there.
     form: "recurrent" (token by token), "parallel" (all at once, T^2) or "chunkwise" (parallel in
     `chunk` tokens; `fast_chunkwise` where there is one decay a token). Error correction is stable
     for 0 < beta |k|^2 < 2. Half precision is computed in float32. A NaN reaches no earlier output
@@ -315,8 +318,12 @@ def attention(queries, keys, values, *, beta=1.0, decay=1.0, error_correcting=Fa
     queries (many libraries hide K^-1/2), no feature map, no normalisation.
     ValueError for shapes, ranges, an unknown form or a chunk below 1; TypeError for other types.
     """
-    if form not in ("recurrent", "parallel", "chunkwise"):
-        raise ValueError(f"form must be recurrent, parallel or chunkwise, got {form!r}")
+    if not isinstance(form, str) or form not in ("recurrent", "parallel", "chunkwise"):
+        raise ValueError(f"form must be recurrent, parallel or chunkwise, got "
+                         f"{in_a_line(repr(form))}")
+    if not (np.ndim(error_correcting) == 0 and error_correcting in (0, 1)):
+        raise ValueError(f"error_correcting must be True or False, got "
+                         f"{in_a_line(error_correcting)}")
     tokens = _tokens(queries, keys, values, test, reset, state, beta=beta, decay=decay)
     beta, decay = tokens.rates.values()
     if test is not None or reset is not None:
@@ -330,8 +337,10 @@ def attention(queries, keys, values, *, beta=1.0, decay=1.0, error_correcting=Fa
 
 
 def _tokens_a_chunk(chunk, keys):
-    if isinstance(chunk, bool) or not hasattr(chunk, "__index__") or chunk < 1:
-        raise ValueError(f"chunk must be a whole number of tokens, at least 1, got {chunk!r}")
+    if (isinstance(chunk, bool) or not hasattr(chunk, "__index__") or np.ndim(chunk)
+            or chunk < 1):
+        raise ValueError(f"chunk must be a whole number of tokens, at least 1, got "
+                         f"{in_a_line(chunk)}")
     return max(1, min(int(chunk), keys.shape[-2]))
 
 
@@ -394,6 +403,11 @@ def ph_attention(queries, keys, values, *, beta, eta, associability=1.0, bounds=
         raise TypeError(f"state must be an AssociabilityState, got {type(state).__name__}")
     memory, alpha = (None, associability) if state is None else state
     tokens = _tokens(queries, keys, values, test, reset, memory, beta=beta, eta=eta)
+    if state is not None:  # a column (..., K, 1), in whatever batch
+        if getattr(alpha, "shape", ())[-2:] != (tokens.keys.shape[-1], 1):
+            raise ValueError(f"state.associability must be a column (..., K, 1), got "
+                             f"{getattr(alpha, 'shape', type(alpha).__name__)}")
+        alpha = alpha[(None,) * (tokens.memory.ndim - alpha.ndim)]
     alpha, start = (feature_column("associability", each, tokens.memory)
                     for each in (alpha, associability))
     bounds, chunk = limits(bounds), _tokens_a_chunk(chunk, tokens.keys)
@@ -739,7 +753,8 @@ def design_arrays(design, *, cues=None, us=(1.0, 2.0), saliences=None, similarit
                          f"got {names}")
     if np.shape(us) != (2,) or not np.all(np.isfinite(us)):
         raise ValueError(f"us must be two finite numbers, the sizes of + and ++, got {us!r}")
-    if orders < 1 or seed < 0:
+    if not all(hasattr(n, "__index__") and np.ndim(n) == 0 for n in (orders, seed)) or (
+            orders < 1 or seed < 0):
         raise ValueError(f"orders must be at least 1 and seed at least 0, got {orders} and {seed}")
     rows = cue_features(names, saliences=saliences, similarity=similarity)
     types, places = _types_and_places(design.phases, order, orders, seed)
@@ -823,6 +838,8 @@ def learner_arrays(learner, design, parameters, **options):
     steps = design.steps * (getattr(learner, "func", learner) is temporal_difference)
     arrays = design_arrays(design, steps=steps, **options)
     if steps and "trace" in parameters:
+        if np.ndim(parameters["trace"]) or not isinstance(parameters["trace"], (int, float)):
+            raise ValueError(f"trace must be one number for a design, got {parameters['trace']!r}")
         trace = trial_trace(parameters["trace"], arrays.test.shape[-1], steps)
         parameters = parameters | {"trace": trace + 0 * arrays.test}
     return arrays, parameters
@@ -1144,15 +1161,6 @@ def random_walk_beta(*, K, q, s2):
     return (np.sqrt(a**2 + 4 * a * s2) - a) / (2 * s2)
 
 
-def oja_responses(outcome):
-    """Responses to a trained cue of length 1 under Oja's three readings, outcome > 0.
-
-    1/v where the US clamps the output; v^(1/3) where it drives the growth alone; (sqrt(v^2 + 4) -
-    v) / 2 where it adds to the unit's own response, as in Oja (1982).
-    """
-    return np.stack([1 / outcome, outcome ** (1 / 3), (np.sqrt(outcome**2 + 4) - outcome) / 2])
-
-
 # Unlearning: one of n random unit pairs of d features meets its key with the outcome omitted, at
 # beta 1; c is the cosine of its key with another key, o its response.
 
@@ -1265,8 +1273,9 @@ PHENOMENA = (
     Phenomenon("partial reinforcement extinction", _ACQUISITION,
                "Humphreys 1939; Capaldi 1967; Haselgrove et al. 2004", "human, rat",
                "40A+50% | A? | 10A- | A?", "40A+ | A? | 10A- | A?", 1, order="mirrored",
-               proportion=True, caveat="as the share of the response that extinction leaves; its "
-               "level is lower in every rule", shown="A kept of: A+50% | A-  >  A+ | A-"),
+               proportion=True, caveat="slower decline in proportion only; no rule responds "
+               "more in extinction, which is the finding",
+               shown="A kept of: A+50% | A-  >  A+ | A-"),
     # Unpaired control (required by Lee 2021): A and B as often, but apart. B has a neutral cue
     # beside it, so that both groups are tested on B after compounds: alone, B- would be nearer to
     # the test, and an exemplar model would pass.
@@ -1281,7 +1290,8 @@ PHENOMENA = (
 
     Phenomenon("blocking", _COMPETITION, "Kamin 1968, 1969; Maes et al. 2016", "rat",
                "40A+ | 40AX+ | X?", "40_ | 40AX+ | X?", -1,
-               caveat="none in 15 experiments of Maes et al. 2016"),
+               caveat="15 failures to replicate (Maes et al. 2016); its bounds are disputed "
+               "(Soto 2018)"),
     # The control is Kamin's; a rule that learns by the size of the US, not by surprise, passes too,
     # if it blocks.
     Phenomenon("unblocking by a larger US", _COMPETITION,
@@ -1290,7 +1300,7 @@ PHENOMENA = (
     Phenomenon("unblocking by a smaller US", _COMPETITION,
                "Dickinson, Hall & Mackintosh 1976; Holland 1984", "rat",
                "40A++ | 40AX+ | X?", "40A+ | 40AX+ | X?", 1, needs=("blocking",),
-               caveat="in some preparations"),
+               caveat="in animals a second US, seconds later, is omitted (Dickinson 1976)"),
     Phenomenon("overshadowing", _COMPETITION, "Pavlov 1927; Mackintosh 1976", "dog, rat",
                "20AX+ | X?", "20X+ | X?", -1),
     Phenomenon("one-trial overshadowing", _COMPETITION,
@@ -1299,8 +1309,8 @@ PHENOMENA = (
                "40A+/40X+ | 40AX+ | X?", "40A+/40X+ | 40_ | X?", -1, order="reversed"),
     Phenomenon("relative validity", _COMPETITION, "Wagner, Logan, Haberlandt & Price 1968",
                "rat, rabbit", "40AX+/40BX- | X?", "20AX+/20BX+/20AX-/20BX- | X?", -1,
-               order="mirrored", caveat="Rescorla-Wagner ties exactly at equal rates: the textbook "
-               "success needs less for omissions"),
+               order="mirrored", caveat="Rescorla-Wagner predicts it where omissions are learned "
+               "more slowly, as its authors assumed; at one rate it ties"),
     Phenomenon("zero contingency", _COMPETITION, "Rescorla 1968", "rat",
                "80KA+50%/80K+50% | A?", "80KA+50%/80K- | A?", -1, order="reversed"),
     # X is redundant beside A (blocking), Y uninformative beside B and C. Both are paired with the
@@ -1335,7 +1345,8 @@ PHENOMENA = (
                needs=_INHIBITOR),
     Phenomenon("protection from extinction", _INHIBITION, "Chorazyna 1962; Rescorla 2003",
                "dog, rat, pigeon", "60A+/60AX- | 40C+ | 20CX- | C?",
-               "60A+/60AX- | 40C+ | 20C- | C?", 1, order="reversed"),
+               "60A+/60AX- | 40C+ | 20C- | C?", 1, order="reversed",
+               caveat="a novel cue beside C protects too, in most rules"),
     Phenomenon("superconditioning", _INHIBITION,
                "Rescorla 1971; Wagner 1971; Williams & McDevitt 2002", "rat, rabbit",
                "60A+/60AX- | 20XY+ | Y?", "60A+/60AX- | 20DY+ | Y?", 1, order="reversed"),
@@ -1382,10 +1393,10 @@ PHENOMENA = (
     # which nothing can lower where all outcomes were the same.
     Phenomenon("external inhibition: a cue is added", _PATTERNS, "Pavlov 1927", "dog",
                "20KA+/20K- | KAN? | KA?", None, -1, *_FIRST_SECOND, order="reversed"),
-    Phenomenon("external inhibition: a cue is removed", _PATTERNS,
+    Phenomenon("generalisation decrement: a cue is removed", _PATTERNS,
                "Pearce 1987; Brandon, Vogel & Wagner 2000", "rabbit",
                "20KAN+/20K- | KA? | KAN?", None, -1, *_FIRST_SECOND, order="reversed",
-               caveat="generalisation decrement; elements lose what the removed cue held"),
+               caveat="elements lose what the removed cue held"),
 
     Phenomenon("spontaneous recovery", _RECOVERY, "Pavlov 1927; Rescorla 2004", "dog, rat",
                "20A+ | 20A- | 20_ | A?", "20_ | 20A+ | 20A- | A?", 1, needs=("extinction",)),
@@ -1401,7 +1412,8 @@ PHENOMENA = (
     # US alone, against context alone, before a test in the context.
     Phenomenon("reinstatement", _RECOVERY, "Rescorla & Heth 1975; Bouton 1984", "rat",
                "20AK+ | 20AK- | 4K+ | AK?", "20AK+ | 20AK- | 4K- | AK?", 1,
-               needs=("extinction",)),
+               needs=("extinction",), caveat="here by summation with the context; in animals it "
+               "needs an extinguished cue (Bouton 1984)"),
 )
 
 

@@ -763,12 +763,12 @@ COLUMNS = (
     Column("Pearce-Kaye-Hall 1982", rules.pearce_kaye_hall,
            fixed={"eta": 0.2, "associability": 0.8},
            rated=lambda rate: {"beta_excitatory": rate, "beta_inhibitory": rate / 2}),
-    Column("Mackintosh, form of 2016", rules.mackintosh, fixed=_MACKINTOSH, rate=0.2),
-    Column("Mackintosh, fall of 1975", rules.mackintosh, fixed=_MACKINTOSH | {"fall": 0.1},
+    Column("Mackintosh, linear form 2016", rules.mackintosh, fixed=_MACKINTOSH, rate=0.2),
+    Column("Mackintosh 1975", rules.mackintosh, fixed=_MACKINTOSH | {"fall": 0.1},
            rate=0.2),
     Column("Bush-Mosteller", rules.bush_mosteller),
     Column("TD(lambda)", rules.temporal_difference, fixed=_TD, coding="steps"),
-    Column("TD(lambda), floor of 1990", rules.temporal_difference, fixed=_TD | {"floor": 0.0},
+    Column("TD(lambda), floor as in 1990", rules.temporal_difference, fixed=_TD | {"floor": 0.0},
            coding="steps"),
 )
 # The layers, as columns of their own; those that have one are the first columns.
@@ -938,13 +938,13 @@ ATLAS_CLAIMS = (
      "less half of the untreated V (without the floor it is lost: above 0)", "beyond",
      "inhibitor alone keeps inhibition", "RW, floor 0", "below", -0.2),
     ("latent inhibition by a fall of alpha: Mackintosh as in 1975 (form of 2016: 0)", "beyond",
-     "latent inhibition", "Mackintosh, fall of 1975", "below", -0.2),
+     "latent inhibition", "Mackintosh 1975", "below", -0.2),
     ("second-order conditioning: TD(lambda) against all rules without time steps", "beyond",
      "second-order conditioning", f"TD(lambda) against {'; '.join(EVERY[:-2])}", "above", 0.02),
     ("own error: Bush-Mosteller and Mackintosh against a shared error, in the inhibitor's greater "
      "gain (Rescorla 2000; DeltaNet and MesaNet tie) and the redundancy effect (they reverse it)",
      "beyond", "inhibitor gains more than excitor; redundancy effect",
-     "Bush-Mosteller; Mackintosh, form of 2016; Mackintosh, fall of 1975 against DeltaNet; MesaNet",
+     "Bush-Mosteller; Mackintosh, linear form 2016; Mackintosh 1975 against DeltaNet; MesaNet",
      "above", 0.1),
     ("excitation and inhibition apart: Pearce-Kaye-Hall, the inhibitor's greater gain", "beyond",
      "inhibitor gains more than excitor", "Pearce-Kaye-Hall 1982", "above", 0.05),
@@ -2343,6 +2343,8 @@ def check_stable(name, rates, design, choices):
     rule, fixed = rules.RULES[name], {key: rates[key] for key in rates if key != "floor"}
     if "associability" in rates:
         moves = eta + rates.get("theta", 0.0) > 0
+        if not np.all(np.isfinite(rates["bounds"])):
+            raise CommandError("--bounds must be two finite numbers")
         fixed = {"beta": beta * max(rates["associability"], rates["bounds"][1] * moves)}
         rule = rules.bush_mosteller if name == "mackintosh" else rules.rescorla_wagner
     singles = [(trial,) for phase in design.phases for trial in phase]
@@ -3009,7 +3011,12 @@ def report(content, options, names):
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that answers a mistake in one line."""
+    """An argument parser that answers a mistake in one line, and knows -1e-3 as a number."""
+
+    def __init__(self, *arguments, **options):
+        """As argparse's."""
+        super().__init__(*arguments, **options)
+        self._negative_number_matcher = re.compile(r"-(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$", re.I)
 
     def error(self, message):
         """One line, exit status 2."""

@@ -152,13 +152,17 @@ def associability(arrays, claims):
 
 ATLAS_CELLS = {1: ("+", "shows what animals do", COLOURS[0], "white"),
                0: ("\u00b7", "no effect", "white", "black"),
-               -1: ("\u2212", "the opposite", COLOURS[4], "black"),
-               2: ("", "not applicable: lacks what the row needs", "0.88", "black")}
+               -1: ("\u2212", "the opposite (for =: a difference)", COLOURS[4], "black"),
+               2: ("", "not asked: the rule lacks what comes first (extinction, blocking, "
+                   "inhibition, time steps)", "0.88", "black")}
 ATLAS_LEGEND = """\
 How to read a row. Blocking: the response to X after A+ | AX+ is less than after _ | AX+, where _ \
-is an empty trial. Numbers of trials and sources: phenomena.csv.
+is an empty trial. Numbers of trials and sources: phenomena.csv. Left of the gap: rules that equal \
+an attention layer.
+The hybrid (Li et al. 2011): Rescorla-Wagner's error, the associability of Pearce & Hall (1980). \
+Mackintosh 1975: alpha also falls on ties; linear form: Le Pelley et al. 2016.
 ?  holds in fewer than half of the settings (rates, trials, saliences)        ~  effect within a \
-factor 1.5 of the threshold, which is .02 of the US
+factor 1.5 of the threshold, which is .02 of the US; both count as +
 Rates: Hebb .05; Mackintosh .2 (theta .2, alpha .5, fall .1); Kalman noise 1, drift .01; softmax \
 scale 4; all others .1, with decay .98, eta .2 and alpha .8, trace .9 and discount .98.
 RW is Rescorla-Wagner. A compound is the sum of its cues; for softmax attention every stimulus, \
@@ -166,7 +170,7 @@ also a compound, has length 1."""
 
 
 def atlas(arrays, claims):
-    """Contiguity shows 1 or 2 of 40 findings, delta rules about half, no rule all."""
+    """Of 40 comparisons Hebb shows 1 or 2, Rescorla-Wagner about half, no rule all."""
     verdict = arrays["verdict"]
     groups, first = np.unique(arrays["group"], return_index=True)
     y = np.arange(len(verdict)) + 1.3 * np.cumsum(np.isin(np.arange(len(verdict)), first))

@@ -553,11 +553,10 @@ def learn(rule, cues, outcomes, *, state=None, test=None, reset=None, path=False
                for name, value in rates.items()}
         learned = rule(state, cue, outcome, **now)
         state = learned if test is None else _chosen(test[..., t, :, None], state, learned)
-        if path:
-            states.append(state)
+        states += [state] * bool(path)
     predictions = xp.stack(predictions, -2)[..., 1:, :].astype(dtype, copy=False)
     kept = _attribute(rule, "precision", dtype)
-    last = _map_state(lambda leaf: leaf.astype(kept, copy=False), state)
+    last = _map_state(lambda leaf: leaf.astype(kept, copy=cues.shape[-2] == 0), state)
     return (predictions, last, _path(states, dtype)) if path else (predictions, last)
 
 

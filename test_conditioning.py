@@ -1470,7 +1470,7 @@ ATLAS = {
     "negative patterning": "> <<<<<<<<><<<<<<<<",
     "negative patterning, unique cue": "> <<>>>>>>>>>><<<>>",
     "external inhibition: a cue is added": "< ========<========",
-    "external inhibition: a cue is removed": "< <<<<<<<<<<<<<<<<<",
+    "generalisation decrement: a cue is removed": "< <<<<<<<<<<<<<<<<<",
     "spontaneous recovery": "> nn==~>===========",
     "rapid reacquisition": "> nn====<<<<=<<<===",
     "ABA renewal": "> nn>>>>>>>>>>>>>>>",
@@ -1479,7 +1479,7 @@ ATLAS = {
 
 # What a table drawn up from other programs (calmr, PALMS, pyndl, catlearn, KTD, and plain loops)
 # says: + shows it, ~ partly, - not (no effect or the opposite).
-REFERENCE_COLUMNS = ("linear attention", "DeltaNet", "Mackintosh, form of 2016",
+REFERENCE_COLUMNS = ("linear attention", "DeltaNet", "Mackintosh, linear form 2016",
                      "Pearce-Kaye-Hall 1982", "Kalman, drift", "TD(lambda)")
 REFERENCE = {
     "acquisition slows down": "-++~++", "extinction": "-+++++",
@@ -1499,30 +1499,30 @@ REFERENCE = {
     "recovery from overshadowing": "----+-", "feature-positive discrimination": "-++~++",
     "feature-negative discrimination": "-+-+++", "negative patterning": "------",
     "negative patterning, unique cue": "-+-+++", "external inhibition: a cue is added": "------",
-    "external inhibition: a cue is removed": "~~~~~~", "spontaneous recovery": "------",
+    "generalisation decrement: a cue is removed": "~~~~~~", "spontaneous recovery": "------",
     "rapid reacquisition": "+-----", "ABA renewal": "~~~~~~", "reinstatement": "-~~~~~"}
 DIFFERENT = {
     # The table asks for less than both controls; US pre-exposure alone beats it here too.
     ("uncorrelated CS and US, against CS alone", "DeltaNet"),
     ("uncorrelated CS and US, against CS alone", "TD(lambda)"),
     # The table compares the level after extinction, here it is the share of the level before.
-    ("partial reinforcement extinction", "Mackintosh, form of 2016"),
+    ("partial reinforcement extinction", "Mackintosh, linear form 2016"),
     # Not asked here: the finding without its cause, with no inhibitor, with nothing extinguished.
     ("novel cue with inhibitor is neutral", "linear attention"),
-    ("novel cue with inhibitor is neutral", "Mackintosh, form of 2016"),
+    ("novel cue with inhibitor is neutral", "Mackintosh, linear form 2016"),
     ("rapid reacquisition", "linear attention")}
 
 # Strengths from the same table, trials alternating: experimental and control group.
 ATLAS_REFERENCE_NUMBERS = [
     ("blocking", "linear attention", 2.0, 2.0), ("blocking", "DeltaNet", 0.007, 0.500),
-    ("blocking", "Mackintosh, form of 2016", 0.609, 0.985),
+    ("blocking", "Mackintosh, linear form 2016", 0.609, 0.985),
     ("blocking", "Pearce-Kaye-Hall 1982", 0.0, 0.519), ("blocking", "Kalman, drift", 0.003, 0.500),
     ("unblocking by a larger US", "DeltaNet", 0.507, 0.007),
     ("unblocking by a smaller US", "DeltaNet", -0.485, 0.007),
-    ("unblocking by a smaller US", "Mackintosh, form of 2016", 0.735, 0.609),
+    ("unblocking by a smaller US", "Mackintosh, linear form 2016", 0.735, 0.609),
     ("unblocking by a smaller US", "Kalman, drift", -0.890, 0.003),
     ("overshadowing", "DeltaNet", 0.494, 0.878),
-    ("overshadowing", "Mackintosh, form of 2016", 0.878, 0.977),
+    ("overshadowing", "Mackintosh, linear form 2016", 0.878, 0.977),
     ("one-trial overshadowing", "DeltaNet", 0.100, 0.100),
     ("overexpectation", "linear attention", 4.0, 2.0),
     ("overexpectation", "DeltaNet", 0.500, 0.985),
@@ -1531,7 +1531,7 @@ ATLAS_REFERENCE_NUMBERS = [
     ("latent inhibition", "Pearce-Kaye-Hall 1982", 0.503, 0.768),
     ("latent inhibition", "Kalman, drift", 0.632, 0.945),
     ("Hall-Pearce negative transfer", "DeltaNet", 0.601, 0.469),
-    ("Hall-Pearce negative transfer", "Mackintosh, form of 2016", 0.803, 0.512),
+    ("Hall-Pearce negative transfer", "Mackintosh, linear form 2016", 0.803, 0.512),
     ("negative patterning", "DeltaNet", 0.286, 0.571),
     ("rapid reacquisition", "DeltaNet", 0.4095, 0.4095),
     ("rapid reacquisition", "Pearce-Kaye-Hall 1982", 0.263, 0.418)]
@@ -1687,8 +1687,8 @@ ATLAS_ERRORS = [  # claim, row, column, what stands in its place, change of the 
      column("Kalman, drift", drift=0.0), {}),
     ("an inhibitor alone keeps its inhibition", "inhibitor alone keeps inhibition", "RW, floor 0",
      column("DeltaNet"), {}),
-    ("latent inhibition by a fall of alpha", "latent inhibition", "Mackintosh, fall of 1975",
-     column("Mackintosh, fall of 1975", fall=0.0), {}),
+    ("latent inhibition by a fall of alpha", "latent inhibition", "Mackintosh 1975",
+     column("Mackintosh 1975", fall=0.0), {}),
     ("second-order conditioning", "second-order conditioning", "TD(lambda)", None, SWAP),
     ("second-order conditioning", "second-order conditioning", "Bush-Mosteller",
      column("TD(lambda)"), {}),
