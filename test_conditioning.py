@@ -994,6 +994,8 @@ attention(X, X, V, state=X) | ValueError | state.*\(\.\.\., 2, 1\), got \(3, 2\)
 attention(X, X, V, state=0.0) | ValueError | state must be a matrix.*got float
 attention(X, X, V, state=np.ma.ones((2, 1))) | TypeError | state.*MaskedArray
 attention(X, X, V, form="loop") | ValueError | form.*chunkwise, got 'loop'
+attention(X, X, V, error_correcting="no") | ValueError | error_correcting.*True or False, got no
+attention(X, X, V, chunk=np.ones(2)) | ValueError | chunk.*at least 1
 attention(X, X, V, chunk=0) | ValueError | chunk must be.*at least 1, got 0
 attention(X, X, V, chunk=1.5) | ValueError | chunk must be a whole number.*1.5
 attention(X, X, V, chunk=True) | ValueError | chunk.*True
@@ -1075,6 +1077,20 @@ def test_bad_input_is_refused_in_one_line(line):
         eval(call, names)
     assert "\n" not in str(caught.value)
     assert not xp.waits or "checked_range" in call  # to check a number costs no wait
+
+
+def test_a_state_goes_on_in_any_batch_and_comes_back_writable():
+    rng = np.random.default_rng(5)
+    keys, values = rng.normal(size=(4, 3)) / 2, rng.normal(size=(4, 1))
+    state = ph_attention(keys, keys, values, beta=0.3, eta=0.5)[1]
+    for batch in (2, 3):  # 3 is also the number of features
+        more, outcomes = rng.normal(size=(batch, 6, 3)) / 2, rng.normal(size=(batch, 6, 1))
+        layer = ph_attention(more, more, outcomes, beta=0.3, eta=0.5, state=state)[1]
+        rule = learn(rules.pearce_hall, more, outcomes, beta=0.3, eta=0.5, state=state)[1]
+        same(layer.memory, rule.memory), same(layer.associability, rule.associability)
+    for _, last in (learn(rules.hebbian, keys[:0], values[:0], beta=1, state=state.memory),
+                    attention(keys[:0], keys[:0], values[:0], state=state.memory)):
+        assert last.flags.writeable and not np.shares_memory(last, state.memory)
 
 
 # ------------------------------------- equivalence to associability: closed forms, planted errors
