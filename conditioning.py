@@ -476,6 +476,8 @@ def conditioning_circuit(queries, keys, values, *, cue_activation=None, outcome_
     tokens = _tokens(queries, keys, values, test, reset)
     f = cue_activation or (lambda cue: cue)
     g, h = outcome_activation or (lambda outcome: outcome), test_activation or f
+    if not all(map(callable, (f, g, h))):
+        raise TypeError("cue_, outcome_ and test_activation must be functions of an array")
     return tokens.answered(lambda *all: (circuit(*all),), *tokens[2:5], f, g, h, tokens.stored,
                            tokens.fresh)[0]
 
@@ -710,6 +712,10 @@ def cue_features(cues, *, saliences=None, similarity=None):
     positive, cosines that no vectors have.
     """
     saliences, similarity = saliences or {}, similarity or {}
+    for given in (saliences, similarity):
+        if not isinstance(given, dict) or not all(
+                isinstance(number, (int, float, np.number)) for number in given.values()):
+            raise TypeError(f"saliences and similarity must be numbers by name, got {given!r:.60}")
     pairs = {first + second for first in cues for second in cues if first != second}
     if not (saliences.keys() <= set(cues) and similarity.keys() <= pairs):
         raise ValueError(f"saliences must name cues of {''.join(cues)} and similarity pairs of "
