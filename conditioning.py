@@ -32,6 +32,7 @@ import numpy as np
 
 from rules import (
     AssociabilityState,
+    array_like,
     array_module,
     batch_shape,
     feature_column,
@@ -39,9 +40,7 @@ from rules import (
     learn,
     limits,
     marks,
-    owner_of,
     rate,
-    real_array,
     sequence_arrays,
     temporal_difference,
 )
@@ -284,7 +283,7 @@ def _tokens(queries, keys, values, test, reset, state=None, **rates):
     if getattr(memory, "shape", ())[-2:] != core:
         raise ValueError(f"state must be a matrix (..., K, D) = (..., {core[0]}, {core[1]}), got "
                          f"{getattr(memory, 'shape', type(memory).__name__)}")
-    memory = real_array("state", memory, owner_of(state=memory, keys=keys))
+    memory = array_like("state", memory, keys)
     rates = {name: rate(name, value, keys) for name, value in rates.items()}
     test, reset = marks("test", test, keys), marks("reset", reset, keys)
     batch = batch_shape(queries=queries, keys=keys, values=values, state=memory, test=test,

@@ -44,6 +44,7 @@ Stability: error correction converges for 0 < beta |x|^2 < 2; associability mult
 
 import inspect
 import sys
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,17 +61,17 @@ def array_module(array):
 
 
 class TraceState(NamedTuple):
-    """memory (..., K, D) and the trace of the cues (..., K, 1)."""
+    """memory (..., K, D) and the trace of the cues (..., K, 1). A default is a start value."""
 
     memory: Any
-    trace: Any
+    trace: Any = 0.0
 
 
 class AssociabilityState(NamedTuple):
     """memory (..., K, D) and associability (..., K, 1)."""
 
     memory: Any
-    associability: Any
+    associability: Any = 1.0
 
 
 class ExcitationInhibitionState(NamedTuple):
@@ -97,8 +98,8 @@ class TemporalDifferenceState(NamedTuple):
     """memory (..., K, D), the trace of the cues and the last step's cue (..., K, 1)."""
 
     memory: Any
-    trace: Any
-    cue: Any
+    trace: Any = 0.0
+    cue: Any = 0.0
 
 
 def memory_of(state):
@@ -226,7 +227,7 @@ def pearce_kaye_hall(state, cue, outcome, *, beta_excitatory, beta_inhibitory, e
     length |e| over all.
     """
     alpha = state.associability
-    error = outcome - (cue * (state.excitation - state.inhibition)).sum(-2, keepdims=True)
+    error = outcome - (cue * state.memory).sum(-2, keepdims=True)
     size = abs(error).sum(-1, keepdims=True)
     unit = error / (size + (size == 0))
     surprise = size * ((unit**2).sum(-1, keepdims=True) + (size == 0)) ** 0.5  # |e|, no overflow
@@ -298,9 +299,8 @@ RULES = {rule.__name__: rule for rule in (
 
 # ---------------------------------------------------------------------------- checks of arguments
 
-_ABOVE_0 = float(np.nextafter(0.0, 1.0))
 RANGES = (dict.fromkeys(("decay", "trace", "discount"), (0.0, 1.0, "from 0 to 1"))
-          | dict.fromkeys(("noise", "prior", "ridge"), (_ABOVE_0, np.inf, "above 0 and finite"))
+          | dict.fromkeys(("noise", "prior", "ridge"), (5e-324, np.inf, "above 0 and finite"))
           | dict.fromkeys(("eta", "theta", "fall", "drift", "salience"),
                           (0.0, np.inf, "at least 0 and finite")))
 ONE_FOR_ALL_FEATURES = ("noise", "discount", "floor", "ridge", "scale")
@@ -311,30 +311,21 @@ def in_a_line(value):
     return " ".join(str(value).split())[:60]
 
 
-def checked_range(name, value):
-    """The array, if it is finite and within RANGES; ValueError else. Waits for a device."""
-    low, high, allowed = RANGES.get(name, (-np.inf, np.inf, "finite"))
-    if not bool(((abs(value) < np.inf) & (value >= low) & (value <= high)).all()):
-        raise ValueError(f"{name} must be {allowed}, got {in_a_line(value)}")
-    return value
-
-
-def owner_of(**arrays):
+def owner_of(*arrays):
     """The one namespace that owns the arrays; numbers, lists and None go along with any owner."""
-    owners = {array_module(array).__name__: array_module(array) for array in arrays.values()
-              if hasattr(array, "dtype") and not isinstance(array, np.generic)}
+    owners = {array_module(array) for array in arrays
+              if hasattr(array, "dtype") and not isinstance(array, np.generic)} or {np}
     if len(owners) > 1:
-        raise TypeError(f"arrays of {' and '.join(sorted(owners))} are mixed: move them to one "
-                        "device first")
-    return next(iter(owners.values()), np)
+        raise TypeError("arrays of NumPy and of a device are mixed: move all of them to one")
+    return owners.pop()
 
 
-def real_array(name, value, xp):
-    """The value as an array of xp; TypeError if it is not a plain array of real numbers."""
+def real_array(name, value):
+    """The value as an array; TypeError if it is not a plain one of real numbers."""
     try:
-        array = xp.asarray(value)
-    except (AttributeError, ValueError):
-        array = np.empty(0, dtype=object)
+        array = owner_of(value).asarray(value)
+    except ValueError:  # a list of rows of unequal length
+        array = np.array(None)
     if (array.dtype.kind not in "fiub" and array.dtype.name != "bfloat16"
             or isinstance(value, (np.ma.MaskedArray, np.matrix))):
         raise TypeError(f"{name} must be a plain array of real numbers, got {type(value).__name__} "
@@ -343,50 +334,67 @@ def real_array(name, value, xp):
 
 
 def array_like(name, value, like):
-    """The value as an array of the owner and dtype of `like`, in its range (see `rate`)."""
-    xp = owner_of(**{name: value, "the cues": like})
-    if owner_of(value=value) is np:
-        checked_range(name, real_array(name, value, np))
-    return real_array(name, value, xp).astype(like.dtype, copy=False)
+    """The value as an array of the owner and dtype of `like`, in its range (`RANGES`).
+
+    Values of an array on a device are not checked, since that would wait for it.
+    """
+    xp, array = owner_of(value, like), real_array(name, value)
+    if owner_of(value) is np:
+        low, high, allowed = RANGES.get(name, (-np.inf, np.inf, "finite"))
+        if not np.all((abs(array) < np.inf) & (array >= low) & (array <= high)):
+            raise ValueError(f"{name} must be {allowed}, got {in_a_line(value)}")
+    return xp.asarray(array).astype(like.dtype, copy=False)
 
 
-def sequence_arrays(**arrays):
+def sequence_arrays(least=np.float32, **arrays):
     """(xp, dtype, arrays): named sequences (..., T, features) in the dtype of the computation.
 
-    dtype is the widest floating dtype given, float64 if all are integers; half precision is
-    computed in float32. ValueError if one has fewer than two axes or not the T of the others.
+    dtype is the widest floating dtype, float64 if all are integers; it is computed in at least the
+    dtype `least`. ValueError if one has fewer than two axes or not the T of the others.
     """
-    xp = owner_of(**arrays)
-    real = {name: real_array(name, value, xp) for name, value in arrays.items()}
-    floating = [real[name].dtype for name, given in arrays.items()
-                if hasattr(given, "dtype") and real[name].dtype.kind not in "iub"]
-    dtype = xp.result_type(*floating) if floating else np.dtype(float)
-    shapes = [array.shape for array in real.values()]
-    if min(map(len, shapes)) < 2 or len({shape[-2] for shape in shapes}) > 1:
-        raise ValueError("each must be (..., T, features) with one T, got " + ", ".join(
-            f"{name} {array.shape}" for name, array in real.items()))
-    working = np.float32 if dtype.itemsize < 4 else dtype
-    return xp, dtype, [array.astype(working, copy=False) for array in real.values()]
+    xp = owner_of(*arrays.values())
+    real = {name: xp.asarray(real_array(name, value)) for name, value in arrays.items()}
+    dtypes = [rows.dtype for rows in real.values() if rows.dtype.kind not in "iub"]
+    dtype = xp.result_type(*dtypes or [float])
+    try:
+        [_] = {rows.shape[-2] for rows in real.values()}
+    except (IndexError, ValueError):
+        raise ValueError("each must be (..., T, features) with one T, got "
+                         f"{shapes(real)}") from None
+    working = xp.result_type(dtype, least)
+    return xp, dtype, [rows.astype(working, copy=False) for rows in real.values()]
+
+
+def shapes(arrays):
+    """Names and shapes in a line, such as "cues (3, 2), outcomes (3, 1)"."""
+    return ", ".join(f"{name} {each.shape}" for name, each in arrays.items()
+                     if hasattr(each, "shape"))
+
+
+def batch_shape(**arrays):
+    """The batch axes, all but the last two, that the named arrays broadcast to."""
+    try:
+        return np.broadcast_shapes(*(getattr(each, "shape", ())[:-2] for each in arrays.values()))
+    except ValueError:
+        raise ValueError(f"batch axes do not broadcast: {shapes(arrays)}") from None
 
 
 def rate(name, value, like):
     """A rate for `like` (..., T, K): a number, or an array (..., T, 1 or K) in its dtype.
 
     Given as a number, or with one value a trial (one axis fewer than `like`), or one a trial and
-    feature (as many axes). ValueError for another shape, or a value out of RANGES. The values of
-    an array on a device are not checked, since that would wait for it: `checked_range` does it.
+    feature (as many axes). ValueError for another shape or a value out of its range.
     """
-    array, (T, K) = array_like(name, value, like), like.shape[-2:]
-    if isinstance(value, (bool, int, float, np.generic)):
+    array, (*batch, T, K) = array_like(name, value, like), like.shape
+    if np.isscalar(value):
         return float(value)
-    if array.ndim == 0:  # it stays one: a rate that is learned keeps its gradient
+    if not array.ndim:  # it stays one: a rate that is learned keeps its gradient
         return array
     full = array if array.ndim == like.ndim else array[..., None]
-    widths = (1,) if name in ONE_FOR_ALL_FEATURES else (1, K)
-    if full.ndim != like.ndim or full.shape[-2] not in (1, T) or full.shape[-1] not in widths:
-        batch = "".join(f"{size}, " for size in like.shape[:-2])
-        raise ValueError(f"{name} must be a number, one value a trial ({batch}{T}), one a batch "
-                         f"entry ({batch}1) or one a trial and feature ({batch}{T}, {widths[-1]}), "
+    width = 1 if name in ONE_FOR_ALL_FEATURES else K
+    if full.ndim != like.ndim or full.shape[-2] not in (1, T) or full.shape[-1] not in (1, width):
+        raise ValueError(f"{name} must be a number, one value a trial {(*batch, T)}, one a batch "
+                         f"entry {(*batch, 1)} or one a trial and feature {(*batch, T, width)}, "
                          f"got shape {array.shape}")
     return array_module(like).broadcast_to(full, full.shape[:-2] + (T, full.shape[-1]))
 
@@ -399,28 +407,16 @@ def marks(name, value, like):
     if array.shape[-1:] != like.shape[-2:-1]:
         raise ValueError(f"{name} must mark each of the {like.shape[-2]} trials, got shape "
                          f"{array.shape}")
-    return (array != 0)[..., None]
+    return array[..., None] != 0
 
 
 def limits(bounds):
     """(low, high) as two floats; ValueError if bounds are not two numbers in order."""
-    try:
+    with suppress(TypeError, ValueError):
         low, high = map(float, bounds)
-    except (TypeError, ValueError):
-        low, high = np.nan, np.nan
-    if not low <= high:
-        raise ValueError(f"bounds must be two numbers, low and high, got {in_a_line(bounds)}")
-    return low, high
-
-
-def batch_shape(**arrays):
-    """The batch axes, all but the last two, that the named arrays broadcast to."""
-    shapes = {name: array.shape[:-2] for name, array in arrays.items() if hasattr(array, "shape")}
-    try:
-        return np.broadcast_shapes(*shapes.values())
-    except ValueError:
-        raise ValueError("batch axes do not broadcast: " + ", ".join(
-            f"{name} {shape}" for name, shape in shapes.items())) from None
+        if low <= high:
+            return low, high
+    raise ValueError(f"bounds must be two numbers, low and high, got {in_a_line(bounds)}")
 
 
 def feature_column(name, value, memory):
@@ -439,74 +435,65 @@ def feature_column(name, value, memory):
 
 # -------------------------------------------------------------------------------- the first state
 #
-# A rule that needs more than a memory of 0 has an attribute `start`, (memory, **start) -> state.
+# A rule that needs more than a memory of 0 has an attribute `start`: the type of its state, whose
+# fields beside the memory have a default, or a function (memory, **columns) -> state.
 
 
 def _start_memory(memory):
     return memory
 
 
-def _start_associability(memory, associability=1.0):
-    return AssociabilityState(memory, feature_column("associability", associability, memory))
-
-
 def _start_excitation_inhibition(memory, associability=1.0):
-    return ExcitationInhibitionState(memory, *_start_associability(memory, associability))
+    return ExcitationInhibitionState(memory, memory, associability)
 
 
 def _start_kalman(memory, prior=1.0):
-    identity = array_module(memory).eye(memory.shape[-2], dtype=memory.dtype)
-    return KalmanState(memory, feature_column("prior", prior, memory) * identity)
+    return KalmanState(memory, prior * array_module(memory).eye(prior.shape[-2], dtype=prior.dtype))
 
 
-def _start_trace(memory):
-    return TraceState(memory, feature_column("trace", 0, memory))
-
-
-def _start_temporal_difference(memory):
-    return TemporalDifferenceState(*_start_trace(memory), feature_column("cue", 0, memory))
-
-
-stimulus_trace.start, temporal_difference.start = _start_trace, _start_temporal_difference
-mackintosh.start = pearce_hall.start = _start_associability
+stimulus_trace.start, temporal_difference.start = TraceState, TemporalDifferenceState
+mackintosh.start = pearce_hall.start = AssociabilityState
 pearce_kaye_hall.start, kalman.start = _start_excitation_inhibition, _start_kalman
 kalman.precision = np.float64  # the dtype that `learn` runs it in
 
 
-def _attribute(rule, name, otherwise):
-    """An attribute of a rule, also of one whose parameters are partly set."""
-    return getattr(getattr(rule, "func", rule), name, otherwise)
+def _start(rule):
+    """(function, {name: default}): of a rule's first state, and its columns beside the memory."""
+    begin = getattr(getattr(rule, "func", rule), "start", _start_memory)
+    columns = list(inspect.signature(begin).parameters.values())[1:]
+    return begin, {each.name: each.default for each in columns}
 
 
 def initial_state(rule, cues, outcomes, **start):
     """State of a rule before the first trial of cues (..., T, K) and outcomes (..., T, D).
 
-    The memory is 0; `associability=1` or `prior=1` where the rule has one: a number, or one value
-    a feature, (K,) or (..., K). A rule of one's own brings an attribute `start`, a function
-    (memory, **start) -> state. TypeError for a start value that the rule does not have.
+    Arrays, whose batch axes broadcast. The memory is 0; `associability=1` or `prior=1` where the
+    rule has one: a number, or one value a feature, (K,) or (..., K). A rule of one's own brings an
+    attribute `start`, (memory, **columns) -> state. TypeError for a start value that it lacks.
     """
-    xp, _, rows = sequence_arrays(cues=cues, outcomes=outcomes)
-    batch_shape(cues=rows[0], outcomes=rows[1])
+    zeros_like = array_module(cues).zeros_like
     # Made from the cues it has their order in memory: cues that are batch-last learn much faster.
-    cue, outcome = (xp.zeros_like(row[..., :1, :]) for row in rows)
-    memory = (cue[..., :, None] * outcome[..., None, :]).sum(-3)
-    return _attribute(rule, "start", _start_memory)(memory, **start)
+    memory = 1.0 * (zeros_like(cues[..., :1, :, None])
+                    * zeros_like(outcomes[..., :1, None, :])).sum(-3)
+    begin, columns = _start(rule)
+    return begin(memory, **{name: feature_column(name, value, memory)
+                            for name, value in (columns | start).items()})
 
 
 def _parameters(rule, given):
     """(rates, start values) among the parameters; TypeError names the unknown or the missing."""
-    if not callable(rule):
-        raise TypeError(f"rule must be a function, such as {', '.join(RULES)}; got {rule!r:.60}")
-    known = {name: parameter.default is parameter.empty
-             for name, parameter in list(inspect.signature(rule).parameters.items())[3:]}
-    first = list(inspect.signature(_attribute(rule, "start", _start_memory)).parameters)[1:]
-    problems = [f"has no {name}" for name in given if name not in [*known, *first]] + [
-        f"needs {name}" for name, needed in known.items() if needed and given.get(name) is None]
-    if problems:
-        raise TypeError(f"{_attribute(rule, '__name__', 'the rule')} {problems[0]}; its "
-                        f"parameters: {', '.join([*known, *first])}")
-    return tuple({name: given[name] for name in given if name in part and given[name] is not None}
-                 for part in (known, first))
+    signature = inspect.signature(rule)
+    first = [name for name in _start(rule)[1] if name not in signature.parameters]
+    parts = rates, _ = {}, {}
+    for name, value in given.items():
+        if value is not None:
+            parts[name in first][name] = value
+    try:
+        signature.bind("state", "cue", "outcome", **rates)
+    except TypeError as error:
+        raise TypeError(f"{error}; the rule's parameters are "
+                        f"{', '.join([*signature.parameters][3:] + first)}") from None
+    return parts
 
 
 # ------------------------------------------------------------------------------------- all trials
@@ -535,60 +522,48 @@ def learn(rule, cues, outcomes, *, state=None, test=None, reset=None, path=False
     names the argument.
     """
     rates, start = _parameters(rule, parameters)
-    xp, dtype, (cues, outcomes) = sequence_arrays(cues=cues, outcomes=outcomes)
-    working = _attribute(rule, "precision", cues.dtype)
-    cues, outcomes = cues.astype(working, copy=False), outcomes.astype(working, copy=False)
-    rates = {name: _rule_parameter(name, value, cues) for name, value in rates.items()}
+    least = getattr(getattr(rule, "func", rule), "precision", np.float32)
+    xp, dtype, (cues, outcomes) = sequence_arrays(least, cues=cues, outcomes=outcomes)
+    rates = {name: limits(value) if name == "bounds" else rate(name, value, cues)
+             for name, value in rates.items()}
     test, reset = marks("test", test, cues), marks("reset", reset, cues)
-    fresh, state = _first_states(rule, cues, outcomes, state, start, test=test, reset=reset,
-                                 **rates)
-    empty = xp.zeros(memory_of(state).shape[:-2] + outcomes.shape[-1:], dtype=working)
-    states, predictions = [state], [empty]
+    batch = batch_shape(cues=cues, outcomes=outcomes, test=test, reset=reset, **rates,
+                        state=memory_of(state))
+    fresh = initial_state(rule, cues, outcomes, **start)
+    now = fresh if state is None else _state_like(fresh, state)
+    states, predictions = [now], [xp.zeros(batch + outcomes.shape[-1:], dtype=cues.dtype)]
     for t in range(cues.shape[-2]):
         if reset is not None:
-            state = _chosen(reset[..., t, :, None], fresh, state)
+            now = _chosen(reset[..., t, :, None], fresh, now)
         cue, outcome = cues[..., t, :, None], outcomes[..., t, None, :]
-        predictions.append((cue * memory_of(state)).sum(-2))
-        now = {name: value[..., t, :, None] if getattr(value, "ndim", 0) else value
-               for name, value in rates.items()}
-        learned = rule(state, cue, outcome, **now)
-        state = learned if test is None else _chosen(test[..., t, :, None], state, learned)
-        states += [state] * bool(path)
-    predictions = xp.stack(predictions, -2)[..., 1:, :].astype(dtype, copy=False)
-    kept = _attribute(rule, "precision", dtype)
-    last = _map_state(lambda leaf: leaf.astype(kept, copy=cues.shape[-2] == 0), state)
-    return (predictions, last, _path(states, dtype)) if path else (predictions, last)
+        predictions.append((cue * memory_of(now)).sum(-2))
+        learned = rule(now, cue, outcome, **{
+            name: value[..., t, :, None] if getattr(value, "ndim", 0) else value
+            for name, value in rates.items()})
+        now = learned if test is None else _chosen(test[..., t, :, None], now, learned)
+        states += [now] * bool(path)
+    predictions = xp.stack(xp.broadcast_arrays(*predictions), -2)[..., 1:, :]
+    predictions = predictions.astype(dtype, copy=False)
+    kept = dtype if least == np.float32 else least
+    last = _map_state(lambda leaf: leaf.astype(kept), now)
+    if not path:
+        return predictions, last
+    after = _map_state(lambda *leaves: xp.stack(xp.broadcast_arrays(*leaves), -3)[
+        ..., 1:, :, :].astype(dtype, copy=False), *states)
+    alpha = getattr(after, "associability", None)
+    return predictions, last, Path(memory_of(after), alpha if alpha is None else alpha[..., 0])
 
 
-def _rule_parameter(name, value, cues):
-    """A rule's parameter as `learn` uses it: a rate checked, bounds checked, the rest as given."""
-    if name == "bounds":
-        return limits(value)
-    return value if callable(value) else rate(name, value, cues)
-
-
-def _first_states(rule, cues, outcomes, state, start, **others):
-    """(the state after a reset, the state before the first trial), both with all batch axes."""
-    if state is not None and start and others["reset"] is None:
-        raise TypeError(f"{next(iter(start))} starts a new state, but a state is given")
-    fresh = initial_state(rule, cues, outcomes, **start)
-    state = fresh if state is None else state
-    named = isinstance(fresh, tuple)
-    if named and type(state) is not type(fresh) or not named and not hasattr(state, "shape"):
-        raise TypeError(f"state must be of type {type(fresh).__name__} for this rule, got "
-                        f"{type(state).__name__}")
-    state = _map_state(
-        lambda leaf: real_array("state", leaf, owner_of(state=leaf, cues=cues)), state)
-    given, allowed = ([leaf.shape[-2:] for leaf in (each if named else [each])]
-                      for each in (state, fresh))
-    if given != allowed:
-        raise ValueError(f"state must have shapes (..., K, D) = {allowed}, got {given}")
-    parts = state._asdict() if named else {"memory": state}
-    batch = batch_shape(cues=cues, outcomes=outcomes, **others,
-                        **{f"state.{name}": leaf for name, leaf in parts.items()})
-    broadcast_to = array_module(cues).broadcast_to
-    return tuple(_map_state(lambda leaf: broadcast_to(leaf, batch + leaf.shape[-2:]).astype(
-        cues.dtype, copy=False), each) for each in (fresh, state))
+def _state_like(fresh, state):
+    """The state in the dtype of a fresh one, if its type and its last two axes are the same."""
+    def form(each):
+        parts = each if isinstance(each, tuple) else [each]
+        name = type(each).__name__ if isinstance(each, tuple) else "an array"
+        return f"{name} of shapes (..., K, D) = {[np.shape(leaf)[-2:] for leaf in parts]}"
+    if form(state) != form(fresh):
+        wrong = ValueError if type(state) is type(fresh) else TypeError
+        raise wrong(f"state must be {form(fresh)}, got {form(state)}")
+    return _map_state(lambda leaf, like: array_like("state", leaf, like), state, fresh)
 
 
 def _map_state(function, *states):
@@ -602,13 +577,3 @@ def _chosen(mark, held, moved):
     """The state `held` where marked, else `moved`."""
     where = array_module(mark).where
     return _map_state(lambda old, new: where(mark, old, new), held, moved)
-
-
-def _path(states, dtype):
-    """Path of the states after the first."""
-    def stacked(leaves):
-        return array_module(leaves[0]).stack(leaves, -3)[..., 1:, :, :].astype(dtype, copy=False)
-    memory = stacked([memory_of(state) for state in states])
-    if not hasattr(states[0], "associability"):
-        return Path(memory, None)
-    return Path(memory, stacked([state.associability for state in states])[..., 0])
