@@ -1195,8 +1195,8 @@ def heads(rng, xp, H=(1, 2, 4, 8, 16), d_h=(4, 8, 16, 32, 64), n=32, D=64, repli
     P3 says r <= L (n/d)^H for L hops of H heads, one of which must be right. Simulated for n < d
     (`cells`), above d 16 by the integral of `identification_failure`, which a simulation met within
     7% down to failures of 5e-4 (n 4, d 16; n 16, d 32). `items` pairs a hop and replicate.
-    The tolerance of "parts of shared keys" and the bounds of "any of four right" were set with
-    scratch runs of about the same sizes in view.
+    The tolerance of "parts of shared keys" (two rows first: projections, and slices) and the bounds
+    of "any of four right" were set with scratch runs of about the same sizes in view.
     """
     grid = np.array([(h, k) for h in H for k in d_h])
     error = replicated(read_outs, rng, xp, replicates, [(n, D, 4, *cell) for cell in grid])[..., 0]

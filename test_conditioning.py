@@ -1959,6 +1959,7 @@ def test_chains_by_hand():
     memories = np.array([[[[0, 2.0], [0, 0]], [[0, 0], [1, 1]]]])    # (1,0) -> (0,2) -> (2,2)
     assert_allclose(experiments.relayed(items, memories), [[[1, 5]], [[4, 8]]], atol=1e-12)
     assert experiments.wide_and_deep(np.random.default_rng(5), np, 256, 2, 4, 5) == [0] * 4
+    assert experiments.wide_and_deep(np.random.default_rng(5), np, 8, 8, 4, 50)[-1] < 0.05
 
 
 def test_every_claim_shows_the_cell_next_to_the_bound():
