@@ -25,6 +25,7 @@ check all.
 """
 
 import inspect
+import math
 import re
 from typing import Any, NamedTuple
 
@@ -993,27 +994,28 @@ def sphere_angle(d, nodes):
 
     Density of the angle ~ cos^(d-2), midpoints out to 10 standard deviations at most, ascending.
     """
-    angle = min(np.pi / 2, 10 / np.sqrt(d)) * ((np.arange(nodes) + 0.5) * 2 / nodes - 1)
+    end = min(np.pi / 2, 10 / np.sqrt(d))
+    angle = np.linspace(-end, end, 2 * nodes + 1)[1::2]
     weights = np.cos(angle) ** (d - 2)
     return angle, weights / np.sum(weights)
 
 
 def interference_length(m, d, nodes):
-    """(r, weights): quadrature over r = |sum_j c_j v_j| of m >= 1 pairs, ascending.
+    """(r, weights): quadrature over r = |sum_j c_j v_j| of m >= 1 pairs, midpoints, ascending.
 
-    r^2 is taken as gamma with its true mean m/d and its true variance.
+    r^2 is taken as gamma with its true mean m/d and its true variance, scale times the mean.
     """
     scale = 2 * (d - 1) / (d * (d + 2)) + 2 * (m - 1) / d**2
-    centre, spread = np.sqrt(m / d), np.sqrt(scale / 2)
-    low = max(0.0, centre - 7 * spread)
-    r = low + (centre + 7 * spread - low) * (np.arange(nodes) + 0.5) / nodes
+    centre, reach = np.sqrt(m / d), 5 * np.sqrt(scale)
+    r = np.linspace(max(0, centre - reach), centre + reach, 2 * nodes + 1)[1::2]
     logarithm = (2 * m / d / scale - 1) * np.log(r) - r**2 / scale
     weights = np.exp(logarithm - np.max(logarithm))
     return r, weights / np.sum(weights)
 
 
+@np.vectorize
 def faithful_probability(n, d, *, tau=0.7, nodes=400):
-    """P(cosine of the response and v_i >= tau) in a Hebbian store; n >= 2, an array.
+    """P(cosine of the response and v_i >= tau) in a Hebbian store; n >= 2, d >= 2, also arrays.
 
     The response v_i + r u makes an angle of at most theta = arccos(tau) with v_i where
     r cos(phi + theta) <= sin(theta), sin(phi) = u.v_i: P = E_phi P(r <= sin / cos).
@@ -1021,48 +1023,42 @@ def faithful_probability(n, d, *, tau=0.7, nodes=400):
     theta = np.arccos(tau)
     phi, share = sphere_angle(d, nodes)
     limit = np.sin(theta) / np.maximum(np.cos(phi + theta), 1e-9)
-    lengths = [interference_length(m, d, nodes) for m in np.atleast_1d(n) - 1]
-    below = [np.interp(limit, r, np.cumsum(w) - w / 2) for r, w in lengths]
-    return np.reshape(below @ share, np.shape(n))
+    r, r_share = interference_length(n - 1, d, nodes)
+    return np.interp(limit, r, np.cumsum(r_share) - r_share / 2) @ share
 
 
+@np.vectorize
 def identification_failure(n, d, *, nodes=40):
-    """P(v_i is not the nearest of the n stored values to the response), Hebbian; n >= 3, an array.
+    """P(v_i is not the nearest of the n stored values to the response), Hebbian; n >= 3, d >= 2.
 
-    Item l beats item i iff r cos(phi) u > 1 - c + r sin(phi), u = y sqrt((1 + x) / (1 - x)), with
-    c = k_i.k_l, x = v_i.v_l, y a component in d - 1 dimensions, r the length of the other n - 2
-    pairs' interference and phi its angle: P = 1 - E_{r,phi}[(1 - P(l beats i))^(n-1)]. The
-    competitors count as independent.
+    n and d are numbers or arrays. Item l beats item i iff r cos(phi) u > 1 - c + r sin(phi),
+    u = y sqrt((1 + x) / (1 - x)), with c = k_i.k_l, x = v_i.v_l, y a component in d - 1 dimensions,
+    r the length of the other n - 2 pairs' interference and phi its angle. u is the tangent of a
+    `sphere_angle`: v_l seen in the stereographic projection from v_i, Student's t over sqrt(d - 1).
+    P = 1 - E_{r,phi}[(1 - P(l beats i))^(n-1)]: the competitors count as independent.
     """
-    (x, x_share), (c, c_share) = sphere_angle(d, nodes), sphere_angle(d, nodes // 2)
-    y, y_share = sphere_angle(d - 1, 10 * nodes)
-    u = (np.sin(y)[:, None] * np.sqrt((1 + np.sin(x)) / (1 - np.sin(x)))).ravel()
-    order, u_share = np.argsort(u), np.outer(y_share, x_share).ravel()
-    above = np.cumsum(u_share[order]) - u_share[order] / 2      # P(u < -t) = P(u > t)
-    phi, phi_share = sphere_angle(d, nodes)
-    failure = []
-    for n_now in np.atleast_1d(n):
-        r, r_share = interference_length(n_now - 2, d, nodes)
-        along, across = 1 + r[:, None] * np.sin(phi), r[:, None] * np.cos(phi)
-        limit = (along[..., None] - np.sin(c)) / across[..., None]
-        beaten = np.minimum(np.interp(-limit, u[order], above) @ c_share, 1 - 1e-12)
-        failure.append(-r_share @ np.expm1((n_now - 1) * np.log1p(-beaten)) @ phi_share)
-    return np.reshape(failure, np.shape(n))
+    (phi, phi_share), (c, c_share) = sphere_angle(d, nodes), sphere_angle(d, nodes // 2)
+    angle, share = sphere_angle(d, 100 * nodes)
+    r, r_share = interference_length(n - 2, d, nodes)
+    along, across = (r[:, None, None] * part(phi)[:, None] for part in (np.sin, np.cos))
+    limit = np.arctan2(1 - np.sin(c) + along, across)
+    above = np.interp(-limit, angle, np.cumsum(share) - share / 2)  # by symmetry, P(angle > limit)
+    beaten = np.minimum(above @ c_share, 1 - 1e-12)
+    return -r_share @ np.expm1((n - 1) * np.log1p(-beaten)) @ phi_share
 
 
 def identification_probability(n, d):
-    """P(v_i is the nearest of the n stored values to the response), Hebbian; n >= 3, an array."""
+    """P(v_i is the nearest of the n stored values to the response), Hebbian; as its failure."""
     return 1 - identification_failure(n, d)
 
 
 def capacity_limit(probability, d, p):
-    """The n at which probability(n, d) falls to p, within .1%: a grid that zooms in."""
+    """The n from 3 to d^2 at which probability(n, d) falls to p, within 1e-4: log n is halved."""
     low, high = 3.0, d**2
-    for _ in range(5):
-        n = np.geomspace(low, high, 9)
-        last = np.sum(probability(n, d) >= p) - 1
-        low, high = n[last], n[last + 1]
-    return np.sqrt(low * high)
+    while high > 1.0001 * low:
+        n = np.sqrt(low * high)
+        low, high = (n, high) if probability(n, d) >= p else (low, n)
+    return low
 
 
 def worst_case_pairs(d):
@@ -1073,8 +1069,8 @@ def worst_case_pairs(d):
     for d -> infinity is n = sqrt(pi d / 8); d 256 to 10^6 give .45 to .56 sqrt d, not .63.
     """
     n = np.geomspace(2, 4 + np.sqrt(d), 10_000)
-    largest = (n - 1) * np.sqrt(2 / np.pi / d) + np.sqrt(
-        2 * np.log(n) * (n - 1) * (1 - 2 / np.pi) / d)
+    mean, variance = np.sqrt(2 / np.pi / d), (1 - 2 / np.pi) / d
+    largest = (n - 1) * mean + np.sqrt(2 * np.log(n) * (n - 1) * variance)
     return float(np.interp(0.5, largest, n))
 
 
@@ -1087,26 +1083,18 @@ def least_squares_error(n, d):
     return np.maximum(0, 1 - d / np.asarray(n))
 
 
-def shared_direction(d_h, M, *, nodes=100):
-    """g: how much of k_i.k_j is left in the cosine of their projections, 4 <= d_h <= M - 2.
+def shared_direction(d_h, M):
+    """g: how much of k_i.k_j is left in the cosine of their projections, 2 <= d_h <= M, M >= 8.
 
     g = E[(|A| / |B|) (1 - cos^2(A, B))], A = P k and B = P u for orthogonal unit vectors k, u of
     M features and a random orthonormal projection P to d_h: the slope of cos(A, x A + B) at x = 0.
-    Given |A|, B has the part u_1 sqrt(1 - |A|^2) along A and a part w across it.
+    With a = d_h/2, m = M/2 and the gamma function G it is
+    (m-1)/(m-1/2) [G(a+1/2) / G(a)]^2 / a 3F2(1/2, 3/2, a+1/2; a+1, m+1/2; 1), to 4e-6 at M = 8.
     """
-    def projected(m, d):
-        """Length sin(angle) of the first m of d features of a random unit vector."""
-        angle = (np.arange(nodes) + 0.5) * np.pi / 2 / nodes
-        weights = np.sin(angle) ** (m - 1) * np.cos(angle) ** (d - m - 1)
-        return np.sin(angle), weights / np.sum(weights)
-
-    length, share = projected(d_h, M)
-    along, along_share = sphere_angle(M - 1, nodes)
-    across, across_share = projected(d_h - 1, M - 2)
-    w = np.cos(along)[:, None] * across
-    length = length[:, None, None]
-    size = (1 - length**2) * np.sin(along)[:, None] ** 2 + w**2
-    return float(along_share @ np.tensordot(share, length * w**2 / size**1.5, 1) @ across_share)
+    a, m, k = d_h / 2, M / 2, np.arange(1, 100)
+    ratios = (k**2 - 0.25) * (k + a - 0.5) / (k * (k + a) * (k + m - 0.5))
+    first = (m - 1) / (m - 0.5) * math.exp(2 * math.lgamma(a + 0.5) - 2 * math.lgamma(a)) / a
+    return first * (1 + np.sum(np.cumprod(ratios)))
 
 
 def averaged_head_error(n, H, d_h, M=None):
@@ -1123,11 +1111,6 @@ def averaged_head_error(n, H, d_h, M=None):
 def chained_error(r, L):
     """Share of wrong items after L hops, 1 - (1 - r)^L, where each is cleaned up to an item."""
     return 1 - (1 - r) ** np.asarray(L)
-
-
-def chained_interference(n, d, L):
-    """Mean squared error (1 + (n-1)/d)^L - 1 after L Hebbian hops of n pairs without clean-up."""
-    return (1 + (n - 1) / d) ** np.asarray(L) - 1
 
 
 # --------------------------------------------------- closed forms: drift, unlearning and lag

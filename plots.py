@@ -256,14 +256,12 @@ def heads(arrays, claims):
         points(axes[1], d[n == few], *arrays["failures"][:, n == few, 0, 0], index=i)
     finish(axes[1], "One head (markers: simulated; dotted: P3, n/d)", "features d",
            "share of pairs missed", yscale="log", ylim=(1e-12, 20))
-    for i, (label, power) in enumerate({"one head: p": 1, "none of 2 right": 2,
-                                        "none of 4 right": 4}.items()):
+    for i, (label, power) in enumerate({"one head: p": 1, "none of 4 right": 4}.items()):
         lines(axes[2], arrays["loads"], {f"p^{power}": arrays["missed"][0, :, 0]**power}, first=i)
         points(axes[2], arrays["loads"], *arrays["missed"][..., i], index=i, label=label)
-    for i, (label, name, which) in enumerate((
-            ("vote of 4", "together", 3), ("average of 4", "together", 4),
-            ("none of 4 right, projected keys", "projected", 2)), 3):
-        points(axes[2], arrays["loads"][-1:], *arrays[name][:, [which]], index=i, label=label)
+    points(axes[2], arrays["loads"][-1:], *arrays["together"][:, 3:], index=2, label="average of 4")
+    points(axes[2], arrays["loads"][-1:], *arrays["projected"][:, 2:3], index=3,
+           label="none of 4 right, projected keys")
     finish(axes[2], "Read-outs of heads of 32 features", "pairs n", "share of pairs missed",
            yscale="log")
     return figure
@@ -285,10 +283,10 @@ def depth(arrays, claims):
     finish(axes[1], "No clean-up, n = 24 (converged: 0; grey: no answer)", "hops L",
            "squared error", yscale="log", ylim=(1e-3, 1e7))
     for i, (d, n, count, _) in enumerate(arrays["settings"]):
-        points(axes[2], np.arange(5) + 0.15 * (i - 1), *arrays["arms"][:, i], index=i,
+        points(axes[2], np.arange(4) + 0.15 * (i - 1), *arrays["arms"][:, i], index=i,
                label=f"d = {d}, n = {n}, {count} hops")
-    axes[2].set_xticks(range(5), ("deep, level known", "deep, all items", "wide, level known",
-                                  "wide, all items", "wide, one hop"), rotation=30, ha="right")
+    axes[2].set_xticks(range(4), ("deep, level known", "wide, level known", "wide, all items",
+                                  "wide, one hop"), rotation=30, ha="right")
     finish(axes[2], "Equal state, clean-up to items", "", "share of wrong chains",
            ylim=(-0.02, 0.75))
     return figure
