@@ -1406,9 +1406,10 @@ def oja_1982(state, cue, outcome, *, beta):
 def tracking_errors(rng, xp, rhos, rates, s2, K, trials, replicates):
     """Excess errors (replicates, rho, rule, rate) of Delta and of Hebb with decay (gain 1).
 
-    rates: beta of Delta, 1 - decay of Hebb. Strengths go in pairs sqrt(2) (cos, sin) of a phase
-    that takes normal steps of variance -2 ln rho: each has variance 1 and autocorrelation rho^k,
-    and their squares add to K always, which takes from the spread. 16 outcomes; the prediction of
+    rates: beta of Delta, 1 - decay of Hebb. Strengths go in pairs sqrt(2) (cos, sin) of a phase,
+    from 0 on, that takes normal steps of variance -2 ln rho. So each outcome's strengths have
+    A_s . A_t = K rho^|t - s| in the mean, which is all that counts where cues have no favoured
+    direction, and a constant length, which takes from the spread. 16 outcomes; the prediction of
     the next trial, in the second half of the trials. float32.
     """
     errors, x = [], unit_vectors(rng, xp, replicates, 1, trials, K)
@@ -1575,7 +1576,8 @@ def unlearning(rng, xp, d=16, loads=(6, 10, 14), replicates=30_000, sweeps=600,
 
     Random unit pairs in a Hebbian store (one pass) and in a delta store that holds all (least
     squares, where repeated Delta ends). The others' responses change by 1/d in the delta store;
-    decay until .3 of every response is left would change each by .49.
+    decay until .3 of every response is left would change each by .49. Similar items: the overlap
+    k_0.k_1 is set to rho (the length of k_1 does not matter).
     What the others pay is the price of a single step: rehearsed in turn with the omission, at
     beta 1, all are kept (16 delta stores). The tolerance of what they pay was .04 first and was
     changed to .05 after seeing data.
@@ -1600,7 +1602,6 @@ def unlearning(rng, xp, d=16, loads=(6, 10, 14), replicates=30_000, sweeps=600,
 
     keys, values = pairs(replicates // 5, len(rho), n[0])
     keys[..., 0, :], keys[..., 1, 0] = np.eye(d)[0], rho
-    keys[..., 1, 1:] = np.sqrt(1 - rho**2)[:, None] * random_units(rng, *keys.shape[:2], d - 1)
     similar = omission(keys, values)[:, 0, ..., 1]
     by_overlap = np.stack([rho**2 * (1 + rho**2 + (n[0] - 2) / d), rho**2], -1)
 
