@@ -1410,7 +1410,7 @@ def tracking_errors(rng, xp, rhos, rates, s2, K, trials, replicates):
     from 0 on, that takes normal steps of variance -2 ln rho. So each outcome's strengths have
     A_s . A_t = K rho^|t - s| in the mean, which is all that counts where cues have no favoured
     direction, and a constant length, which takes from the spread. 16 outcomes; the prediction of
-    the next trial, in the second half of the trials. float32.
+    the next trial, after the first third of the trials. float32.
     """
     errors, x = [], unit_vectors(rng, xp, replicates, 1, trials, K)
     beta, lost = xp.asarray(rates[:, None, :, None], dtype=xp.float32)
@@ -1425,13 +1425,13 @@ def tracking_errors(rng, xp, rhos, rates, s2, K, trials, replicates):
         for rule in ({"beta": beta, "error_correcting": True},
                      {"beta": K * lost, "decay": 1 - lost}):
             found, _ = attention(xp.roll(x, -1, -2), x, outcomes, **rule)
-            gap = (found - xp.roll(due, -1, -2))[..., trials // 2:-1, :]
+            gap = (found - xp.roll(due, -1, -2))[..., trials // 3:-1, :]
             errors.append(host((gap**2).mean((-1, -2))))
     return np.stack(errors, 1).reshape(replicates, len(rhos), 2, -1)
 
 
 @experiment
-def drift(rng, xp, K=16, replicates=80, trials=2048, q=(1e-3, 1e-2, 3e-2), s2=0.1, c=0.7):
+def drift(rng, xp, K=16, replicates=64, trials=2700, q=(1e-3, 1e-2, 3e-2), s2=0.1, c=0.7):
     """Concept drift under Hebb, Delta and three readings of Oja's rule (P4).
 
     Reversal: 8 random unit cues in random order, 600 trials, outcomes +-c whose signs turn at half
@@ -1579,7 +1579,7 @@ def unlearning(rng, xp, d=16, loads=(6, 10, 14), replicates=30_000, sweeps=600,
     decay until .3 of every response is left would change each by .49. Similar items: the overlap
     k_0.k_1 is set to rho (the length of k_1 does not matter).
     What the others pay is the price of a single step: rehearsed in turn with the omission, at
-    beta 1, all are kept (16 delta stores). The tolerance of what they pay was .04 first and was
+    beta 1, all are kept (32 delta stores). The tolerance of what they pay was .04 first and was
     changed to .05 after seeing data.
     """
     def pairs(*shape):
@@ -1605,7 +1605,7 @@ def unlearning(rng, xp, d=16, loads=(6, 10, 14), replicates=30_000, sweeps=600,
     similar = omission(keys, values)[:, 0, ..., 1]
     by_overlap = np.stack([rho**2 * (1 + rho**2 + (n[0] - 2) / d), rho**2], -1)
 
-    keys, values = (xp.asarray(a) for a in pairs(16, n[-1]))
+    keys, values = (xp.asarray(a) for a in pairs(32, n[-1]))
     state, values[:, 0] = xp.linalg.pinv(keys) @ values, 0.0
     for _ in range(sweeps):
         _, state = attention(keys, keys, values, state=state, error_correcting=True)

@@ -2051,7 +2051,7 @@ def test_lag_moments_by_hand_and_by_simulation(c):
 # ------------------------------------------------------ their claims: hold, and notice one error
 
 LEARNING_SIZES = {
-    "drift": {"q": (1e-3,), "replicates": 40},
+    "drift": {"q": (1e-3,), "replicates": 32},
     "lag": {"dimensions": (8,)},
     "unlearning": {"loads": (6,), "overlaps": (0.5,), "replicates": 5000, "sweeps": 60}}
 
