@@ -1134,13 +1134,11 @@ def delta_tracking_error(*, beta, K, rho, s2):
 def hebbian_tracking_error(*, decay, K, rho, s2):
     """Excess error of Hebb with decay g in [0, 1) and rate K (1 - g), of gain 1; exact.
 
-    1 - 2 (1-g) rho / (1 - g rho) + h (1 + g rho) / (1 - g rho) + h [K (1 + s2) - 1],
-    h = (1-g) / (1+g): the lag of the exponential mean behind A_t, then the interference of other
-    cues and the noise of outcomes. From E (x_s . x_t)^2 = 1/K.
+    1 - 2 h rho / (1 - g rho) + h K (1 + s2), h = (1-g) / (1+g): what the exponential mean has of
+    A_t, then the interference of other cues and the noise of outcomes. From E (x_s . x_t)^2 = 1/K.
     """
-    share, seen = (1 - decay) / (1 + decay), 1 - decay * rho
-    lag = 1 - 2 * (1 - decay) * rho / seen + share * (1 + decay * rho) / seen
-    return lag + share * (K * (1 + s2) - 1)
+    share = (1 - decay) / (1 + decay)
+    return 1 - 2 * share * rho / (1 - decay * rho) + share * K * (1 + s2)
 
 
 def random_walk_beta(*, K, q, s2):
@@ -1170,39 +1168,31 @@ def unlearned_error(n, d):
 
 
 # Lag: a stream of random unit pairs, each shown once; r is the response to an item `lag` tokens
-# after it was written, v its value. c is 1 for Delta, 0 for Hebb; g the decay.
-
-
-def memory_size(tokens, *, d, beta, decay=1.0, error_correcting=False):
-    """Mean |W|^2 after so many tokens, from 0; np.inf: in the end. Keys of d features.
-
-    |W|^2 <- kept |W|^2 + beta^2, kept = g^2 [1 - c (2 beta - beta^2)/d].
-    """
-    kept = decay**2 * (1 - error_correcting * (2 * beta - beta**2) / d)
-    total = (1 - kept**tokens) / np.maximum(1 - kept, 1e-300)
-    return beta**2 * np.where(kept < 1, total, tokens)
+# after it was written, v its value.
 
 
 def lag_moments(lags, *, before=np.inf, d, beta, decay=1.0, error_correcting=False):
     """E r.v and E |r|^2 at lags 0, 1, ... lags - 1 of an item that `before` tokens precede.
 
-    r.v = beta, |r|^2 = beta^2 + (1 - c beta)^2 g^2 |W|^2/d when it is written; then, a token,
+    Keys of d features; c is 1 for Delta, 0 for Hebb; g the decay; |W|^2 starts at 0. When it is
+    written, r.v = beta and |r|^2 = beta^2 + (1 - c beta)^2 g^2 |W|^2/d; then, a token,
     r.v <- g (1 - c beta/d) r.v
-    |r|^2 <- g^2 [(1 - 2 c beta/d) |r|^2 + c beta^2 (|W|^2 + 2 |r|^2) / (d (d+2))] + beta^2/d.
-    before, beta and decay are numbers or arrays that broadcast; the lags come first.
+    |r|^2 <- g^2 [(1 - 2 c beta/d) |r|^2 + c beta^2 (|W|^2 + 2 |r|^2) / (d (d+2))] + beta^2/d
+    |W|^2 <- kept |W|^2 + beta^2, kept = g^2 [1 - c (2 beta - beta^2)/d].
+    All but the lags are numbers or arrays that broadcast; the lags come first.
     """
-    c, g2 = float(error_correcting), decay**2
-    rule = {"d": d, "beta": beta, "decay": decay, "error_correcting": error_correcting}
-    match = beta + 0.0 * decay
-    size = beta**2 + (1 - c * beta) ** 2 * g2 * memory_size(before, **rule) / d
-    moments = []
-    for lag in range(lags):
+    c, g2 = error_correcting, decay**2
+    kept = g2 * (1 - c * (2 * beta - beta**2) / d)
+    W2 = beta**2 * np.where(kept < 1, (1 - kept**before) / np.maximum(1 - kept, 1e-300), before)
+    size = beta**2 + (1 - c * beta) ** 2 * g2 * W2 / d
+    match, moments = np.broadcast_to(beta, size.shape), []
+    for _ in range(lags):
         moments.append((match, size))
-        W2 = memory_size(before + lag + 1, **rule)
+        W2 = kept * W2 + beta**2
         match = decay * (1 - c * beta / d) * match
         size = beta**2 / d + g2 * ((1 - 2 * c * beta / d) * size
                                    + c * beta**2 * (W2 + 2 * size) / (d * (d + 2)))
-    return tuple(np.array(one) for one in zip(*moments, strict=True))
+    return np.swapaxes(moments, 0, 1)
 
 
 # ------------------------------------------------------------------------------------ phenomena

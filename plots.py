@@ -306,9 +306,10 @@ def drift(arrays, claims):
            "response", ylim=(-0.05, 1.2), legend=False)
     for rule, name in enumerate(("Delta", "Hebb with decay")):
         for i, q in enumerate(arrays["q"]):
-            lines(right, arrays["fine"], {f"{name}, q = {q:g}": arrays["curves"][i, rule]},
+            lines(right, arrays["rates"][rule], {f"{name}, q = {q:g}": arrays["curves"][i, rule]},
                   first=3 * rule + i)
-            points(right, arrays["rates"][rule], *arrays["errors"][:, i, rule], index=3 * rule + i)
+            points(right, arrays["rates"][rule, ::200], *arrays["errors"][:, i, rule],
+                   index=3 * rule + i)
     finish(right, "Steady drift of q a trial (points: simulation)",
            "rate: beta of Delta, 1 - decay of Hebb",
            "excess squared error", xscale="log", yscale="log", ylim=(0.03, 20))
@@ -318,23 +319,23 @@ def drift(arrays, claims):
 def lag(arrays, claims):
     """New items push out old ones: all alike under Hebb, the oldest first under decay and Delta."""
     figure, (left, middle, right) = panels(lag, 3)
-    d, n = arrays["d"], arrays["loads"]
-    lags = np.arange(4 * d) + 1
+    d, loads = arrays["d"], arrays["loads"]
+    lags = np.arange(4 * d + 1) + 1
     shown = np.geomspace(1, 4 * d, 12).astype(int) - 1
     for i, rule in enumerate(("Hebb", "Hebb, decay 1 - 1/d", "Delta", "Delta, decay 1 - 1/d")):
         lines(left, lags, {rule: arrays["curves"][i, 3]}, first=i)
         points(left, lags[shown], *arrays["curves"][i, :3, shown].T, index=i)
     left.axhline(1, color="0.6", label="answering 0")
-    finish(left, f"d {d}, {4 * d} pairs, beta 1 (points: simulation)",
+    finish(left, f"d {d}, {4 * d + 1} pairs, beta 1 (points: simulation)",
            "tokens since the item (1: the last one)", "mean |r - v|^2", xscale="log")
     names = [f"{rule}, beta {beta}" for rule in ("Hebb", "Delta") for beta in (0.25, 0.5, 1)]
     lines(middle, arrays["forgotten"],
           dict(zip(names, arrays["useful"].reshape(6, -1), strict=True)))
     finish(middle, "Useful context in a stream without end (theory)", "1 - decay",
            "items better than answering 0, over d", xscale="log")
-    lines(right, n / d, {"1/sqrt(1 + (n - 1)/d)": 1 / np.sqrt(1 + (n - 1) / d)})
-    points(right, n / d, *arrays["fidelity"])
-    finish(right, "Fidelity of Hebb (points: simulation)", "associations n over d", "r.v / |r|",
+    lines(right, loads, {"1/sqrt(1 + (n - 1)/d)": 1 / np.sqrt(1 + loads)})
+    points(right, loads, *arrays["fidelity"])
+    finish(right, "Fidelity of Hebb (points: simulation)", "(n - 1)/d, n associations", "r.v / |r|",
            ylim=(0, 1.05))
     return figure
 
@@ -342,18 +343,18 @@ def lag(arrays, claims):
 def unlearning(arrays, claims):
     """One omission unlearns the chosen response; others pay about 1/d each, similar ones more."""
     figure, axes = panels(unlearning, 3)
-    n, d, paid, theory = (arrays[name] for name in ("loads", "d", "paid", "theory"))
-    lines(axes[1], n / d, {"Hebbian store, before": (n - 1) / d}, first=2)
-    for axis, title, x, across, found, closed in (
-            (axes[0], "The others: |change of response|^2", n / d, "load n / d", paid[..., 0],
-             theory[..., 0]),
-            (axes[1], "The others: |response - value|^2 afterwards", n / d, "load n / d",
-             paid[..., 1], theory[..., 1]),
-            (axes[2], "One other: |change of response|^2", arrays["overlaps"],
-             "overlap of its key with the chosen one", arrays["overlap"], arrays["by_overlap"])):
+    load, paid, theory = arrays["loads"] / arrays["d"], arrays["paid"], arrays["theory"]
+    lines(axes[1], load, {"Hebbian store, before": load - 1 / arrays["d"]}, first=2)
+    for axis, title, x, across, found, closed in zip(
+            axes, ("The others: |change of response|^2",
+                   "The others: |response - value|^2 afterwards",
+                   "One other: |change of response|^2"), (load, load, arrays["overlaps"]),
+            ("load n / d", "load n / d", "overlap of its key with the chosen one"),
+            (paid[:, 0], paid[:, 1], arrays["similar"].swapaxes(1, 2)),
+            (*theory, arrays["by_overlap"].T), strict=True):
         for i, store in enumerate(("Hebbian store", "delta store")):
-            lines(axis, x, {f"{store}, theory": closed[:, i]}, first=i)
-            points(axis, x, *found[:, :, i], index=i)
+            lines(axis, x, {f"{store}, theory": closed[i]}, first=i)
+            points(axis, x, *found[:, i], index=i)
         finish(axis, title, across, "mean square (points: simulation)", ylim=(0, None))
     return figure
 
@@ -363,8 +364,8 @@ def cost(arrays, claims):
     figure, (axis,) = panels(cost, 1, width=7)
     laws = {"softmax": 2, "parallel": 2, "recurrent": 1, "chunkwise": 1}
     for i, (form, law) in enumerate(laws.items()):
-        T, seconds = arrays[f"{form}_T"], arrays[f"{form}_seconds"]
-        axis.plot(T, seconds, MARKERS[i], color=COLOURS[i])
+        T, seconds = arrays[form]
+        points(axis, T, seconds, seconds, seconds, index=i)
         lines(axis, T, {f"{form}: slope {law}": seconds[-1] * (T / T[-1]) ** law}, first=i)
     finish(axis, "Points: measured; lines: through the last point", "tokens T",
            "CPU seconds a sequence", xscale="log", yscale="log")
