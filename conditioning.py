@@ -528,8 +528,8 @@ def recurrence(queries, keys, values, beta, decay, error_correcting, eta, bounds
     all features, (..., 1, 1).
     pullback(d_outputs, d_memory=0, d_associability=0) -> Gradients of a loss, given its gradients
     by the results. A rate that was shared gets its sum by summing over the shared axes. At |e| = 0
-    and at the bounds, where |.| and clip have a kink, the subgradient is 0; where eta k^2 is 0 it
-    is that without the clip. Derived from the equations and checked against finite differences.
+    and at the bounds, where |.| and clip have a kink, the subgradient is 0. Derived from the
+    equations and checked against finite differences.
     """
     xp, state, alpha, c = array_module(keys), memory, associability, error_correcting
     outputs, steps = [values[..., :0, :]], []
@@ -545,7 +545,7 @@ def recurrence(queries, keys, values, beta, decay, error_correcting, eta, bounds
         total = over(-1, abs(error))
         size = total * over(-1, (error / (total + (total == 0))) ** 2) ** 0.5
         moved, after = alpha + speed * (size - alpha), kept + rate * alpha * key * error
-        free = (speed == 0) | (moved > bounds[0]) & (moved < bounds[1])
+        free = (moved > bounds[0]) & (moved < bounds[1])
         steps.append((query, key, rate, left, pace, state, kept, speed, error, size, alpha, free,
                       after))
         state, alpha = after, xp.where(speed == 0, alpha, moved.clip(*bounds))
@@ -568,7 +568,8 @@ def recurrence(queries, keys, values, beta, decay, error_correcting, eta, bounds
             d_key = d_write * rate * alpha + 2 * d_speed * pace * key - c * over(-1, kept * d_error)
             found.append((over(-1, after * d_output), d_key, d_error.swapaxes(-1, -2),
                           d_write * alpha * key, over(-1, d_kept * state), d_speed * key**2))
-            d_state, d_alpha = left * d_kept, d_moved * (1 - speed) + d_write * rate * key
+            d_alpha = xp.where(speed == 0, d_alpha, d_moved * (1 - speed)) + d_write * rate * key
+            d_state = left * d_kept
         rows = (xp.concatenate(each[::-1], -1) for each in zip(*found, strict=True))
         return Gradients(*(each.swapaxes(-1, -2) for each in rows), d_state, d_alpha)
 
