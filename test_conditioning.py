@@ -2292,6 +2292,18 @@ def test_training_is_adam(monkeypatch):
     assert_allclose(weights["outputs"], 1 - share * (rates @ moves), rtol=1e-6)
 
 
+def test_a_layer_learns_what_it_has():
+    rng = np.random.default_rng(5)
+    start, learned = mapped(np.float32, experiments.initial_weights(rng, 2))
+    found, _ = experiments.training(
+        start, learned, lambda: experiments.association_task(rng, 2, 4), steps=2, rate=0.1)
+    moved = {name: (found[name] != start[name]).any((1, 2)) for name in learned}
+    assert moved["positions"].any(-1).tolist() == 6 * [False] + 2 * [True]
+    assert moved["rates"][[1, 3, 4], :3].tolist() == [[1, 0, 0], [1, 1, 0], [1, 0, 0]]
+    assert moved["biases"][[1, 4, 5]].tolist() == [
+        [1, 1, 0, 0, 0], [1, 0, 1, 1, 0], [1, 0, 0, 1, 1]]
+
+
 def test_best_constant_rate_by_trial():
     task = experiments.association_task(np.random.default_rng(6), 2, 4, dtype="float64")
     (tokens, targets, asked), losses = task, []
