@@ -524,55 +524,52 @@ def recurrence(queries, keys, values, beta, decay, error_correcting, eta, bounds
     S' = decay S, e = v - c S'^T k, w = beta alpha * k, S <- S' + w e^T, o = S^T q, and where
     eta k^2 is not 0: alpha <- clip(alpha + eta k^2 (|e| - alpha), bounds). With eta 0 and
     associability 1 it is `recurrent`, else `ph_errors`. Rows (..., T, features) with all batch
-    axes; beta, decay, eta arrays (..., T, 1) or (..., T, K); associability (..., K, 1).
+    axes; beta, decay, eta arrays (..., T, 1) or (..., T, K); associability (..., K, 1) or, one for
+    all features, (..., 1, 1).
     pullback(d_outputs, d_memory=0, d_associability=0) -> Gradients of a loss, given its gradients
     by the results. A rate that was shared gets its sum by summing over the shared axes. At |e| = 0
     and at the bounds, where |.| and clip have a kink, the subgradient is 0. Derived from the
     equations and checked against finite differences.
     """
-    xp, state, alpha = array_module(keys), memory, associability
-    outputs, steps, c = [values[..., :0, :]], [], error_correcting
-    columns = [(rows * xp.ones_like(keys)).swapaxes(-1, -2)
-               for rows in (queries, keys, beta, decay, eta)]
+    xp, state, alpha, c = array_module(keys), memory, associability, error_correcting
+    outputs, steps = [values[..., :0, :]], []
 
-    def column(i, t):
-        return columns[i][..., t:t + 1]
+    def over(axis, product):
+        return product.sum(axis, keepdims=True)
 
     for t in range(keys.shape[-2]):
-        query, key, kept = column(0, t), column(1, t), column(3, t) * state
-        error = values[..., t:t + 1, :] - c * (key.swapaxes(-1, -2) @ kept)
-        write, speed = column(2, t) * alpha * key, column(4, t) * key**2
-        total = abs(error).sum(-1, keepdims=True)
-        share = error / (total + (total == 0))
-        size = total * ((share**2).sum(-1, keepdims=True) + (total == 0)) ** 0.5
-        moved = alpha + speed * (size - alpha)
-        steps.append((state, kept, error, size, write, speed, moved, alpha))
-        state = kept + write @ error
-        alpha = xp.where(speed == 0, alpha, moved.clip(*bounds))
-        outputs.append(query.swapaxes(-1, -2) @ state)
-    last, values_T = state, values.swapaxes(-1, -2)
+        query, key, rate, left, pace = (rows[..., t, :, None]
+                                        for rows in (queries, keys, beta, decay, eta))
+        kept, speed = left * state, pace * key**2
+        error = values[..., t, None, :] - c * over(-2, key * kept)
+        total = over(-1, abs(error))
+        size = total * over(-1, (error / (total + (total == 0))) ** 2) ** 0.5
+        moved, after = alpha + speed * (size - alpha), kept + rate * alpha * key * error
+        free = (moved > bounds[0]) & (moved < bounds[1])
+        steps.append((query, key, rate, left, pace, state, kept, speed, error, size, alpha, free,
+                      after))
+        state, alpha = after, xp.where(speed == 0, alpha, moved.clip(*bounds))
+        outputs.append(over(-2, query * state))
 
     def pullback(d_outputs, d_memory=0, d_associability=0):
-        after, d_state = last, d_memory + xp.zeros_like(last)
+        d_state = d_memory + xp.zeros_like(memory)
         d_alpha = d_associability + xp.zeros_like(associability)
-        found = [tuple(each[..., :0] for each in (*columns[:2], values_T, *columns[2:]))]
-        for t in reversed(range(keys.shape[-2])):
-            state, kept, error, size, write, speed, moved, alpha = steps[t]
-            query, key, beta, eta = (column(i, t) for i in (0, 1, 2, 4))
-            d_output = d_outputs[..., t:t + 1, :].swapaxes(-1, -2)
-            d_query, d_state = after @ d_output, d_state + query @ d_output.swapaxes(-1, -2)
-            free = (moved > bounds[0]) & (moved < bounds[1]) & (speed != 0)
+        found = [[rows.swapaxes(-1, -2)[..., :0] for rows in (queries, keys, values, *3 * [keys])]]
+        for t in reversed(range(len(steps))):
+            (query, key, rate, left, pace, state, kept, speed, error, size, alpha, free,
+             after) = steps[t]
+            d_output = d_outputs[..., t, None, :]
+            d_state = d_state + query * d_output
             d_moved = xp.where(free, d_alpha, 0.0)
-            d_speed, d_write = d_moved * (size - alpha), d_state @ error.swapaxes(-1, -2)
-            d_size = (d_moved * speed).sum(-2, keepdims=True)
-            d_error = write.swapaxes(-1, -2) @ d_state + d_size * error / (size + (size == 0))
-            d_kept = d_state - c * key @ d_error
-            d_key = (d_write * beta * alpha + 2 * d_speed * eta * key
-                     - c * kept @ d_error.swapaxes(-1, -2))
-            found.append((d_query, d_key, d_error.swapaxes(-1, -2), d_write * alpha * key,
-                          (d_kept * state).sum(-1, keepdims=True), d_speed * key**2))
-            d_alpha = xp.where(speed == 0, d_alpha, d_moved * (1 - speed)) + d_write * beta * key
-            d_state, after = column(3, t) * d_kept, state
+            d_write, d_speed = over(-1, d_state * error), d_moved * (size - alpha)
+            d_error = (over(-2, rate * alpha * key * d_state)
+                       + over(-2, d_moved * speed) * error / (size + (size == 0)))
+            d_kept = d_state - c * key * d_error
+            d_key = d_write * rate * alpha + 2 * d_speed * pace * key - c * over(-1, kept * d_error)
+            found.append((over(-1, after * d_output), d_key, d_error.swapaxes(-1, -2),
+                          d_write * alpha * key, over(-1, d_kept * state), d_speed * key**2))
+            d_alpha = xp.where(speed == 0, d_alpha, d_moved * (1 - speed)) + d_write * rate * key
+            d_state = left * d_kept
         rows = (xp.concatenate(each[::-1], -1) for each in zip(*found, strict=True))
         return Gradients(*(each.swapaxes(-1, -2) for each in rows), d_state, d_alpha)
 

@@ -390,19 +390,18 @@ def trained(arrays, claims):
     finish(left, "Six layers without positions, one with", "", "index (0: none)",
            ylim=(-1.1, 2.2))
     for i, layer in enumerate(layers[4:], 4):
-        mean, low, high = arrays["recovery_interval"][:, i - 4]
-        points(middle, arrays["fillers"] + 0.3 * (i - 5), mean[0], low[0], high[0], index=i % 7,
-               label=layer)
-        lines(middle, arrays["fillers"], {"": mean[1]}, first=i % 7, linewidth=0.8)
+        tested, never_shown = np.moveaxis(arrays["recovery_interval"][..., i], 1, 0)
+        points(middle, arrays["fillers"] + 0.3 * (i - 5), *tested, index=i, label=layer)
+        lines(middle, arrays["fillers"], {"": never_shown[0]}, first=i, linewidth=0.8)
     middle.plot([], [], "0.4", linewidth=0.8, label="lines: a cue never shown")
     finish(middle, "Response to an extinguished cue", "orthogonal fillers before the test",
            "response (outcome 1)", ylim=(-0.02, 0.2))
     for i in (2, 5, 4):
         for other, face in ((0, None), (1, "white")):
             points(right, np.arange(3) + 0.12 * (i - 4) + 0.05 * other,
-                   *arrays["rate_interval"][:, other::2, i], index=i, mfc=face,
+                   *arrays["rate_interval"][:, :, other, i], index=i, mfc=face,
                    label=layers[i] + ", history of another cue" * other)
-    right.set_xticks(range(3), histories[::2], fontsize=8)
+    right.set_xticks(range(3), histories, fontsize=8)
     finish(right, "Rate of the first trial with a new outcome", "outcome in six trials before",
            "what one trial leaves", ylim=(0.4, 1.5))
     return figure

@@ -866,25 +866,36 @@ def test_a_gpu_gives_the_same_numbers():
 # ------------------------------------------------------------------------------------- one gradient
 
 
-@pytest.mark.parametrize("name, bounds", [
-    *((name, (0, 5)) for name in ("linear", "GLA", "deltanet", "KDA", "PH")), ("PH", (0.35, 0.9))])
-def test_gradients_against_central_differences(name, bounds):
-    run, given, start = case(name, {}, 2, T=5, K=3)
-    hybrid = {"bounds": bounds} if name == "PH" else {}
-    memory, alpha = start["state"] if hybrid else (start["state"], np.ones((2, 3, 1)))
-    given["keys"][0, 2] = 0
+def recurrence_arrays(T):
+    """Arguments of `recurrence` with a rate for every token and feature; alpha within .5 and .8."""
+    beta, decay, eta = np.random.default_rng(T).uniform(0.1, 0.95, (3, 2, T, 3))
+    rows = dict(zip(ROWS, tokens(2, T=T, K=3), strict=False))
+    return rows | {"beta": beta, "decay": decay, "eta": eta, "memory": tokens(2, T=T, K=3)[3],
+                   "associability": np.random.default_rng(1).uniform(0.5, 0.8, (2, 3, 1))}
+
+
+@pytest.mark.parametrize("size", [1, 1e200])
+def test_the_recurrence_is_its_kernels(size):
+    queries, keys, values, beta, decay, eta, memory, alpha = recurrence_arrays(6).values()
+    rows, one, bounds = (queries, keys, size * values), 0 * alpha + 1, (0.35, 0.9)
+    for c in (0.0, 1.0):
+        outputs, state, _ = recurrence(*rows, beta, decay, c, 0 * eta, bounds, memory, one)
+        assert_same((outputs, state),
+                    (*conditioning.recurrent(*rows, beta, decay, c, memory), one))
+    outputs, state, _ = recurrence(*rows, beta, beta**0, c, eta, bounds, memory, alpha)
+    assert_same((outputs, state), conditioning.ph_errors(
+        *rows, beta, eta, 0 * eta, bounds, memory, alpha, alpha))
+
+
+@pytest.mark.parametrize("c, bounds", [(0.0, (0, 5)), (1.0, (0, 5)), (1.0, (0.35, 0.9))])
+def test_gradients_against_central_differences(c, bounds):
+    given = recurrence_arrays(5)
     given["values"][1, 3] *= 3
+    given["keys"][0, 2] = given["eta"][0, 0] = 0
     if bounds[0]:  # one alpha is outside the bounds until its feature is presented
-        given["eta"][0, 0, 1], alpha[0, 1] = 0, 1.7
-    expected = run(**given, **start, **hybrid)
-    rates = {"beta": 1.0, "decay": 1.0, "eta": 0.0} | {
-        key: rate.reshape(2, 5, -1) for key, rate in given.items() if key not in ROWS}
-    given |= {key: rate * np.ones((2, 5, 3)) for key, rate in rates.items()}
-    given |= {"memory": memory, "associability": alpha}
-    run = functools.partial(recurrence, error_correcting=float(name not in ("linear", "GLA")),
-                            bounds=bounds)
+        given["eta"][1, 0, 1], given["associability"][1, 1] = 0, 1.7
+    run = functools.partial(recurrence, error_correcting=c, bounds=bounds)
     outputs, state, pullback = run(**given)
-    assert_same((outputs, AssociabilityState(*state) if hybrid else state[0]), expected)
     rng = np.random.default_rng(4)
     weights = [rng.standard_normal(array.shape) for array in (outputs, *state)]
 
@@ -894,26 +905,17 @@ def test_gradients_against_central_differences(name, bounds):
     for field, gradient in pullback(*weights)._asdict().items():
         moves = 1e-5 * np.eye(gradient.size).reshape(-1, *gradient.shape)
         numeric = [(loss(field, move) - loss(field, -move)) / 2e-5 for move in moves]
-        if field != "eta" or hybrid:
-            assert_allclose(gradient, np.reshape(numeric, given[field].shape), rtol=1e-6,
-                            atol=1e-7, err_msg=field)
+        assert_allclose(gradient, np.reshape(numeric, given[field].shape), rtol=1e-6, atol=1e-7,
+                        err_msg=field)
 
 
-def test_gradients_of_nothing_and_a_forward_pass_of_huge_values():
-    for T in (7, 0):
-        run, given, start = case("PH", {}, 2, T=T)
-        given["values"] = 1e200 * given["values"]
-        expected = run(**given, **start)
-        given |= {"beta": given["beta"][..., None], "decay": np.ones((2, T, 1))}
-        forward = functools.partial(recurrence, error_correcting=1.0, bounds=(0, 1),
-                                    **start["state"]._asdict())
-        outputs, state, _ = forward(**given)
-        assert_same((outputs, AssociabilityState(*state)), expected)
-        outputs, state, pullback = forward(**mapped(np.zeros_like, given))
-        found = pullback(outputs, *state)
-        assert found.beta.shape == (2, T, 4)
-        assert all(np.isfinite(leaf).all() for leaf in found)
-        assert_same(found[-2:], state)
+def test_gradients_of_nothing():
+    for T in (0, 5):
+        given = mapped(np.zeros_like, recurrence_arrays(T))
+        outputs, _, pullback = recurrence(**given, error_correcting=1.0, bounds=(0, 1))
+        found = pullback(outputs + 1)._asdict()
+        assert mapped(np.shape, found) == mapped(np.shape, given)
+        assert all(np.isfinite(leaf).all() for leaf in leaves(found))
 
 
 # ---------------------------------------------------------------------------------------- bad input
@@ -2138,177 +2140,163 @@ def test_calls_are_timed_in_turns_and_the_first_left_out():
 
 # ---------------------------------------------------------------------------------- trained layers
 
-
-def rngs(count, seed=0):
-    return [np.random.default_rng([seed, i]) for i in range(count)]
-
-
-HAND = {"beta": 0.75, "fast": 0.35, "eta": 1.2, "first": 1.3, "exposure": 1.4}
+HAND = {  # exp(bias) of a layer's rate (beta / (1 - beta) for a gate): layer, rate, value
+    "beta": (slice(None), 0, 3), "fast": (4, 0, 7 / 13), "eta": (4, 2, 0.5),
+    "first": (4, 3, 1.3 / 0.35), "first alone": (5, 3, 1.3 / 0.75), "exposure": (5, 4, 1.0)}
 
 
 def hand_set(models):
-    """Weights in float64: keys = queries = cues, values = outcomes, the gate shut on queries."""
-    weights, _ = experiments.initial_weights(rngs(models), dtype="float64")
-    outputs, positions = 0 * weights["outputs"] + np.eye(4), 0 * weights["positions"]
-    outputs[:2] *= 0.36
-    projections = 0 * weights["projections"]
-    projections[..., :12, :12] = projections[..., :12, 12:24] = np.eye(12)
-    projections[..., 12:16, 24:28] = np.eye(4)
-    projections[..., -1, 28:] = weights["projections"][..., -1, 28:]
-    projections[..., -2, 28] = -60
-    projections[..., -1, 28] = np.log(HAND["beta"] / (1 - HAND["beta"]))
-    projections[4, :, -1, 28] = np.log(HAND["fast"] / (1 - HAND["fast"]))
-    projections[4, :, -1, 30:32] = np.log([HAND["eta"], HAND["first"] / HAND["fast"]])
-    projections[5, :, -1, 31:] = np.log([HAND["first"] / HAND["beta"], HAND["exposure"]])
-    return weights | {"projections": projections, "positions": positions, "outputs": outputs}
+    """Weights in float64: keys = queries = cues, values = outcomes, the gate shut on queries, a
+    gain of .36 in the first two layers."""
+    weights, _ = experiments.initial_weights(np.random.default_rng(0), models)
+    weights |= {name: 0 * weights[name] + fixed for name, fixed in {
+        "queries": np.eye(17, 12), "keys": np.eye(17, 12), "values": np.eye(17, 4, -12),
+        "outputs": np.eye(4), "positions": 0, "rates": 0}.items()}
+    weights["rates"][..., -1, 0] = -60
+    weights["outputs"][:2] *= 0.36
+    for layer, rate, value in HAND.values():
+        weights["biases"][layer, :, 0, rate] = np.log(value)
+    return weights
 
 
 def test_layer_gradients():
-    """Every weight of every layer against central differences, all layers and models at once."""
-    size = {"cues": 4, "outcomes": 3, "tokens": 6, "dtype": "float64"}
-    weights, _ = experiments.initial_weights(rngs(2), **size)
-    rng = np.random.default_rng(1)
-    for name in ("projections", "outputs", "positions"):
-        weights[name] += 0.3 * rng.standard_normal(weights[name].shape)
-    numbers = weights["projections"][:, :, -1, -4:]
-    numbers[:] = rng.uniform(-1, 1, numbers.shape)
-    tokens, *wanted = experiments.association_task(rngs(2, 2), sequences=8, pairs=2, **size)
-    answers, _, pullback = experiments.layer_answers(weights, tokens)
-    gradients = pullback(experiments.squared_error(answers, *wanted)[1])
-    for name, gradient in gradients.items():
-        for place in rng.permutation(list(np.ndindex(gradient.shape[2:])))[:60]:
-            move = np.zeros(gradient.shape[2:])
-            move[tuple(place)] = 1e-5
-            up, down = (experiments.squared_error(experiments.layer_answers(
-                weights | {name: weights[name] + sign * move}, tokens)[0], *wanted)[0]
-                for sign in (1, -1))
-            assert_allclose(gradient[(..., *place)], (up - down) / 2e-5, rtol=1e-5, atol=1e-8)
+    """Every weight of every layer, along random directions, against central differences."""
+    size, rng = {"cues": 4, "outcomes": 3, "tokens": 6}, np.random.default_rng(1)
+    weights, learned = experiments.initial_weights(rng, 2, **size)
+    for name in learned:
+        weights[name] = weights[name] + 0.3 * rng.standard_normal(weights[name].shape)
+    tokens, *wanted = experiments.association_task(rng, 2, 8, pairs=2, dtype="float64", **size)
+
+    def loss(weights):
+        answers, _, pullback = experiments.layer_answers(weights, tokens)
+        loss, d_answers = experiments.squared_error(answers, *wanted)
+        return loss, pullback(d_answers)
+    for name, gradient in loss(weights)[1].items():
+        for step in 1e-5 * rng.standard_normal((5, *gradient.shape)):
+            up, down = (loss(weights | {name: weights[name] + move})[0] for move in (step, -step))
+            assert_allclose((gradient * step).sum((-2, -1)), (up - down) / 2, rtol=1e-5, atol=1e-11)
 
 
 def test_layers_are_their_rules():
     """Hand-set layers answer as `learn` does; a query decays and surprises as any token does."""
-    tokens, targets, asked = experiments.association_task(rngs(1, 3), sequences=2, dtype="float64")
+    tokens, _, asked = experiments.association_task(
+        np.random.default_rng(3), 1, 2, dtype="float64")
     answers, gate, _ = experiments.layer_answers(hand_set(1), tokens)
-    cues, shown, test = tokens[0, ..., :12], tokens[0, ..., 12:16], asked[0, ..., 0] > 0
     answers[:2] /= 0.36
-    open_gate, fade = 0.75 * ~test, 1 / (1 + np.exp(-6))
-    falling = 1.3 / (1 + 1.4 * (np.cumsum(cues**2, axis=1) - cues**2)) * ~test[..., None]
-    for name, scale, rule, rates in (
-            ("linear attention", 1, rules.hebbian, {"beta": open_gate}),
-            ("RetNet", fade, rules.hebbian, {"beta": open_gate, "decay": fade}),
-            ("DeltaNet", 1, rules.rescorla_wagner, {"beta": open_gate}),
-            ("Gated DeltaNet, positions", fade, rules.rescorla_wagner,
-             {"beta": open_gate, "decay": fade}),
-            ("PH-attention", 1, rules.pearce_hall, {
-                "beta": 0.35 * ~test, "eta": 1.2, "associability": 1.3 / 0.35,
-                "bounds": experiments.ASSOCIABILITY_BOUNDS}),
-            ("exposure alone", 1, rules.rescorla_wagner, {"beta": falling})):
-        expected = scale * rules.learn(rule, cues, shown, **rates)[0]
-        found = answers[list(experiments.LAYERS).index(name), 0]
-        assert_allclose((found - expected)[test], 0, atol=1e-10)
-    assert_allclose(gate[2, 0, ..., 0], open_gate, atol=1e-12)
+    cues, shown, shut = tokens[0, ..., :12], tokens[0, ..., 12:16], asked[0, ..., 0] > 0
+    fade = 1 / (1 + np.exp(-6))
+    falling = 1.3 / (1 + np.cumsum(cues**2, axis=1) - cues**2) * ~shut[..., None]
+    for name, rule, rates in (
+            ("linear attention", rules.hebbian, {}),
+            ("RetNet", rules.hebbian, {"decay": fade}),
+            ("DeltaNet", rules.rescorla_wagner, {}),
+            ("Gated DeltaNet, positions", rules.rescorla_wagner, {"decay": fade}),
+            ("exposure alone", rules.rescorla_wagner, {"beta": falling}),
+            ("PH-attention", rules.pearce_hall, {
+                "beta": 0.35 * ~shut, "eta": 0.5, "associability": 1.3 / 0.35,
+                "bounds": experiments.ASSOCIABILITY_BOUNDS})):
+        expected = rules.learn(rule, cues, shown, **{"beta": 0.75 * ~shut} | rates)[0]
+        found = answers[list(experiments.LAYERS).index(name), 0] / rates.get("decay", 1)
+        assert_allclose((found - expected)[shut], 0, atol=1e-10)
+    assert_allclose(gate[2, 0, ..., 0], 0.75 * ~shut, atol=1e-12)
 
 
 def test_the_task_has_no_conditioning_design():
     """Single cues with their outcome; 40% of repeated pairs are asked for and show none."""
-    tokens, targets, asked = experiments.association_task(rngs(2, 4), sequences=60, dtype="float64")
+    tokens, targets, asked = experiments.association_task(
+        np.random.default_rng(4), 2, 60, dtype="float64")
     cues = tokens[..., :12]
-    assert_allclose(cues[..., :, None, :] @ cues[..., None], 1, atol=1e-12)
-    assert_array_equal(tokens[..., 12:], np.concatenate([
-        np.where(asked, 0, targets), asked, 0 * asked + 1], -1))
-    same = (cues[..., :, None, :] == cues[..., None, :, :]).all(-1)
+    assert_allclose([(rows**2).sum(-1) for rows in (cues, targets)], 1, atol=1e-12)
+    assert_array_equal(tokens[..., 12:], np.concatenate([np.where(asked, 0, targets), asked], -1))
+    same, paired = ((rows[..., :, None, :] == rows[..., None, :, :]).all(-1)
+                    for rows in (cues, targets))
     before = np.tril(same, -1).any(-1)
     assert not asked[~before].any() and abs(asked[before].mean() - 0.4) < 0.03
-    assert_array_equal(same, (targets[..., :, None, :] == targets[..., None, :, :]).all(-1))
+    assert_array_equal(same, paired)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_training_is_adam_and_keeps_dtype_and_what_is_not_learned(dtype):
-    size = {"cues": 4, "outcomes": 3, "tokens": 6, "dtype": dtype}
-    start, learned = experiments.initial_weights(rngs(2), **size)
-    task = experiments.association_task(rngs(2, 5), sequences=8, pairs=2, **size)
-    found, losses = experiments.training(start, learned, lambda: task, steps=30,
-                                         rate=np.float64(0.1))
-    weights, first, second = dict(start), dict.fromkeys(learned, 0), dict.fromkeys(learned, 0)
-    for step in range(1, 31):
-        answers, _, pullback = experiments.layer_answers(weights, task[0])
-        loss, d_answers = experiments.squared_error(answers, *task[1:])
-        assert_allclose(losses[step - 1], loss, rtol=1e-10 if dtype == "float64" else 1e-2)
-        rate = float(0.1 * min(1, step / 20) * (1 + np.cos(np.pi * step / 30)) / 2)
-        for name, gradient in pullback(d_answers).items():
-            first[name] = 0.9 * first[name] + 0.1 * gradient
-            second[name] = 0.999 * second[name] + 0.001 * gradient**2
-            unbiased = first[name] / (1 - 0.9**step), second[name] / (1 - 0.999**step)
-            share = learned[name] * rate
-            weights[name] = weights[name] - share * unbiased[0] / (unbiased[1]**0.5 + 1e-8)
-    assert {value.dtype for value in (losses, *found.values())} == {np.dtype(dtype)}
-    for name, mask in learned.items():
-        assert_array_equal(np.where(mask, 0, found[name]), np.where(mask, 0, start[name]))
-    assert losses[-1].mean() < 0.8 * losses[0].mean()
+def test_training_is_adam(monkeypatch):
+    """On gradients that are given; averages are sums over all the steps before."""
+    steps, gradients = np.arange(1, 31), np.random.default_rng(5).standard_normal((30, 4))
+    share, ones, given = np.array([1, 1, 0.3, 0]), np.ones((1, 1, 1, 1)), iter(gradients)
+    monkeypatch.setattr(experiments, "layer_answers", lambda *_: (
+        ones[None], None, lambda _: {"outputs": next(given)}))
+    weights, _ = experiments.training({"outputs": np.ones(4)}, {"outputs": share},
+                                      lambda: 3 * [ones], steps=30, rate=0.1)
+
+    def averages(kept, rows):
+        powers = np.tril(kept ** (steps[:, None] - steps + 0.0))
+        return powers @ rows / powers.sum(1, keepdims=True)
+    rates = 0.1 * np.minimum(1, steps / 20) * (1 + np.cos(np.pi * steps / 30)) / 2
+    moves = averages(0.9, gradients) / averages(0.999, gradients**2) ** 0.5
+    assert_allclose(weights["outputs"], 1 - share * (rates @ moves), rtol=1e-6)
+
+
+def test_a_layer_learns_what_it_has():
+    rng = np.random.default_rng(5)
+    start, learned = mapped(np.float32, experiments.initial_weights(rng, 2))
+    found, _ = experiments.training(
+        start, learned, lambda: experiments.association_task(rng, 2, 4), steps=2, rate=0.1)
+    moved = {name: (found[name] != start[name]).any((1, 2)) for name in learned}
+    assert moved["positions"].any(-1).tolist() == 6 * [False] + 2 * [True]
+    assert moved["rates"][[1, 3, 4], :3].tolist() == [[1, 0, 0], [1, 1, 0], [1, 0, 0]]
+    assert moved["biases"][[1, 4, 5]].tolist() == [
+        [1, 1, 0, 0, 0], [1, 0, 1, 1, 0], [1, 0, 0, 1, 1]]
 
 
 def test_best_constant_rate_by_trial():
-    tokens, targets, asked = experiments.association_task(rngs(2, 6), sequences=4, dtype="float64")
-    found, test, losses = experiments.hand_set_losses(tokens, targets, asked), asked[..., 0] > 0, []
+    task = experiments.association_task(np.random.default_rng(6), 2, 4, dtype="float64")
+    (tokens, targets, asked), losses = task, []
     for beta in np.arange(10, 21) / 20:
-        answers = asked * rules.learn(rules.rescorla_wagner, tokens[..., :12], targets, test=test,
-                                      beta=beta)[0]
+        answers = asked * rules.learn(rules.rescorla_wagner, tokens[..., :12], targets,
+                                      test=asked[..., 0] > 0, beta=beta)[0]
         gain = (answers * targets).sum() / (answers**2).sum()
-        errors = (asked * (gain * answers - targets)**2).sum((1, 2, 3))
-        losses.append(errors / asked.sum((1, 2, 3)))
+        losses.append(experiments.squared_error(gain * answers, targets, asked)[0])
+    found = experiments.hand_set_losses(*task)
     assert_allclose(found[2], min(losses, key=np.mean), rtol=1e-9)
-    assert np.all(np.diff(found, axis=0) < 0)
+    assert np.all(np.diff(found.mean(-1)) < 0)
 
 
-SMALL = {"models": 6, "sequences": 2, "steps": 2, "test_sequences": 8, "sets": 8}
+SMALL = {"models": 6, "sequences": 2, "steps": 2, "test_sequences": 24, "sets": 8}
 EFFECTS, HISTORIES = experiments.EFFECTS, experiments.HISTORIES
-PLANTED = {  # a table, one entry changed, and which claims must fail
-    "groups swapped": (EFFECTS, "blocking", ("6C+|6AB+|B?", "6A+|6AB+|B?", "6C+|6AB+|B?"),
-                       ["blocking", "blocking formula"]),
-    "one trial too many": (EFFECTS, "blocking by one trial", (
-        "2A+|6AB+|B?", "2C+|6AB+|B?", "2C+|6AB+|B?"), ["blocking formula"]),
-    "same partner": (EFFECTS, "overshadowing", ("6AB+|A?", *2 * ["6AC+|A?"]), ["overshadowing"]),
-    "other compound": (EFFECTS, "overexpectation", 3 * ("6A+/6B+|6CD+|A?",), ["overexpectation"]),
-    "B alone": (EFFECTS, "conditioned inhibition", ("6A+/6B-|B?", "6A+/6CB-|B?", "6A+/6CB-|A?"),
-                ["conditioned inhibition"]),
-    "nothing omitted": (EFFECTS, "extinction", ("12A+|A?", "6A+|6C-|A?", "6A+|6C-|A?"),
-                        ["extinction"]),
-    "all correct errors": (experiments.LAYERS, "RetNet", experiments.Layer(True), ["contiguity"]),
-    "all fall with exposure": (experiments.BIASES, "exposure", (0, 4),
-                               ["no recovery", "rates without error"]),
-    "no associability": (HAND, "eta", 1e-9, [
-        "interference", "latent inhibition", "inconsistent outcomes", "own history"]),
-    "no exposure": (HAND, "exposure", 1e-9, [
-        "interference", "latent inhibition", "loss of exposure"]),
-    "slow": (HAND, "first", 0.3, ["loss"]),
-    "consistent twice": (HISTORIES, "half of the time", ("6A+", 0.5),
-                         ["inconsistent outcomes", "own history"]),
-    "A for B": (HISTORIES, "always half, of B", ("6A+", 0.5), ["own history"])}
+PLANTED = [  # a table, an entry, what it is changed to, and which claims must fail
+    (EFFECTS, "blocking", ("6C+|6AB+|B?", "6A+|6AB+|B?", "6C+|6AB+|B?"),  # groups swapped
+     "blocking, blocking formula"),
+    (EFFECTS, "blocking by one trial", ("2A+|6AB+|B?", "2C+|6AB+|B?", "2C+|6AB+|B?"),
+     "blocking formula"),
+    (EFFECTS, "overshadowing", ("6AB+|A?", "6AC+|A?", "6AC+|A?"), "competition"),  # same partner
+    (EFFECTS, "overexpectation", 3 * ("6A+/6B+|6CD+|A?",), "competition"),  # another compound
+    (EFFECTS, "conditioned inhibition", ("6A+/6B-|B?", "6A+/6CB-|B?", "6A+/6CB-|A?"),  # B alone
+     "competition"),
+    (EFFECTS, "extinction", ("12A+|A?", "6A+|6C-|A?", "6A+|6C-|A?"), "competition"),
+    (experiments.LAYERS, "RetNet", experiments.LAYERS["DeltaNet"], "contiguity"),
+    (vars(experiments), "OFF", (0, 30, -30, 0, 4),  # rates of all layers fall with exposure
+     "no recovery, rates without error"),
+    (HAND, "eta", (4, 2, 1e-9),  # PH-attention's rates stay
+     "interference, latent inhibition, inconsistent outcomes, own history"),
+    (HAND, "exposure", (5, 4, 1e-9), "interference, latent inhibition, loss"),
+    (HAND, "first", (4, 3, 0.9), "loss"),  # PH-attention is slow
+    (HISTORIES, "half of the time", HISTORIES["always half"],  # consistent twice
+     "inconsistent outcomes, own history"),
+    (HISTORIES, "always half", ("6A+", "6A+", 0.5), "own history"),  # A for B
+    (SMALL, "steps", 2, "positions lower blocking")]  # no error
 
 
-@pytest.mark.parametrize("planted", [None, *PLANTED])
-def test_trained_claims_notice_errors(monkeypatch, planted):
+@pytest.mark.parametrize("table, entry, value, failing", PLANTED)
+def test_trained_claims_notice_errors(monkeypatch, table, entry, value, failing):
     """On hand-set weights, with which positions change nothing: that claim fails."""
-    *change, failing = PLANTED.get(planted, [[]])
-    if change:
-        monkeypatch.setitem(*change)
+    monkeypatch.setitem(table, entry, value)
     weights = hand_set(SMALL["models"])
     monkeypatch.setattr(experiments, "training", lambda *_, **__: (weights, np.ones(1)))
-    more = {} if planted else {"test_sequences": 24}
-    result = experiments.trained(np.random.default_rng(7), np, **SMALL | more)
-    claims = {row.claim.partition(":")[0]: row for row in result.claims}
-    assert not [claims[name] for name in failing if claims[name].holds]
-    if planted is None:
-        assert [name for name in claims if not claims[name].holds] == ["positions lower blocking"]
+    result = experiments.trained(np.random.default_rng(7), np, **SMALL)
+    found = {row.claim.partition(":")[0] for row in result.claims if not row.holds}
+    assert found >= set(failing.split(", ")) and (found == {failing} or table is not SMALL)
 
 
 def test_a_worst_claim_shows_the_one_furthest_out():
-    samples = {"a": np.array([1.0, 1.2, 1.1]), "b": np.array([0.0, -2.0, 1.0])}
-    for bound, holds in (({"below": 6}, True), ({"above": -1}, False), ({"above": -9}, True),
-                         ({"within": (-5.5, 5.5)}, False)):
-        row = experiments.worst_claim("x: y", "A5", samples, **bound)
-        assert row.claim == "x: y (b)" and row.holds == holds
-        assert row.interval == list(experiments.mean_interval(samples["b"], 2)[1:])
+    samples = np.array([[[1.0, 1.2, 1.1]], [[0.0, -2.0, 1.0]]])
+    row = experiments.worst_claim("x: y", "A5", samples, within=(-5.5, 5.5))
+    assert row.interval == list(experiments.mean_interval(samples[1, 0], 2)[1:]) and not row.holds
 
 
 def test_trained_runs_and_is_drawn():
