@@ -1095,7 +1095,6 @@ def test_a_state_goes_on_in_any_batch_and_comes_back_writable():
 
 # ------------------------------------- equivalence to associability: closed forms, planted errors
 
-EXACT = {"rtol": 0, "atol": 1e-13}
 CORE = {"equivalence": {"T": 7}, "blocking": {}, "competition": {"pairs": 60, "trials": 80},
         "recovery": {"cases": 40, "T": 8, "codes": 80}, "associability": {}}
 
@@ -1112,6 +1111,15 @@ def test_core_experiments_hold_and_draw(name):
     assert getattr(plots, name)(result.arrays, result.claims).axes
 
 
+def test_a_claim_holds_where_its_whole_interval_does_and_t_is_student_s():
+    for bound, holds in (({"above": 0.9}, True), ({"above": 1}, False), ({"below": 3}, False)):
+        assert experiments.claim("a: b", "P1", 2, interval=(1, 3), **bound).holds is holds
+    row = experiments.ratio_claim("a: b", "P1", np.arange(20.0).reshape(10, 2), 10, tolerance=1)
+    t = 2.685010847  # two cells at once: P(T > t) = .0125, 9 degrees of freedom
+    half = t * np.std(np.arange(0, 2, 0.2), ddof=1) / 10**0.5
+    assert_allclose(row.interval, [0.9 - half, 0.9 + half], rtol=1e-8)
+
+
 @pytest.mark.parametrize("beta", [0.05, 0.3, 1.0])
 def test_strengths_in_closed_form_against_simulation(beta):
     n, options = np.array([1, 5, 20]), {"saliences": {"A": 0.5, "X": 0.25}, "cues": "AX"}
@@ -1126,7 +1134,7 @@ def test_strengths_in_closed_form_against_simulation(beta):
                          ("4A+ | {}AX+ | X?", blocked)):
         found = [responses(rules.rescorla_wagner, design_arrays(text.format(trials), **options),
                            beta=beta)[0, 0] for trials in n]
-        assert_allclose(found, closed, **EXACT)
+        same(found, closed)
 
 
 def test_blocking_index_of_similar_cues_and_of_compounds_of_length_1():
@@ -1148,16 +1156,16 @@ def test_equilibria_of_partial_reinforcement_contingency_and_relative_validity()
     for text, expected in (
             ("1A+/3A-", [0.25]), ("A+/AB-", [1, -1]), ("2AX+/2BX-", [2 / 3, -1 / 3, 1 / 3]),
             ("2AK+/2AK-/1K+/3K-", [contingent / 2, 0.25])):
-        assert_allclose(resting(text), expected, **EXACT)
+        same(resting(text), expected)
     for omitted in (1, 1 / 2, 1 / 4):
         true, pseudo = (resting(text, omitted)[2] for text in ("2AX+/2BX-", "AX+/BX+/AX-/BX-"))
-        assert_allclose(conditioning.relative_validity(beta=1, beta_omitted=omitted, lam=2),
-                        2 * (true - pseudo), **EXACT)
+        same(conditioning.relative_validity(beta=1, beta_omitted=omitted, lam=2),
+             2 * (true - pseudo))
 
 
 def test_recovery_in_closed_form_by_hand():
-    assert_allclose(conditioning.retained_response(response=np.array([2.0, -4]), decay=np.array(
-        [0.5, 1, 0])), [[1, -2], [1, -2], [0, 0]], **EXACT)
+    same(conditioning.retained_response(response=np.array([2.0, -4]), decay=np.array(
+        [0.5, 1, 0])), [[1, -2], [1, -2], [0, 0]])
     t, setting = np.linspace(0, 60, 600_001), {"slow": 0.99, "fast": 0.7, "w_slow": 0.4}
     peaks = conditioning.recovery_peak(**setting, w_fast=np.array([-0.3, -0.001]))
     expected = t[np.argmax(0.4 * 0.99**t - 0.3 * 0.7**t)], 0  # the second falls from the start
@@ -1169,7 +1177,7 @@ def test_mini_batches_lie_between_rescorla_wagner_and_hebb():
     for batch_size, rule in ((1, rules.rescorla_wagner), (16, rules.hebbian)):
         memory = experiments.minibatch_memory(cues, rate=np.full((1, 1), 0.1),
                                               batch_size=batch_size)
-        assert_allclose(memory, learn(rule, cues, outcomes, beta=0.1)[1], **EXACT)
+        same(memory, learn(rule, cues, outcomes, beta=0.1)[1])
 
 
 def test_numbers_of_kda_gla_and_the_hybrid():
@@ -1182,8 +1190,8 @@ def test_numbers_of_kda_gla_and_the_hybrid():
     gla = response([-1.0] * 5, 0.1, rules.hebbian)
     assert_allclose([gla[0], gla.max()], [0.635, 0.699], rtol=0, atol=5e-4)
     rates = experiments.first_trial_rates(np, np.array([[1.0, 0.0] * 10, [0.5] * 20]))
-    assert_allclose(rates, [[0.13305904691629167, 0.02479423595997429], [0.25] * 2, [0.25] * 2,
-                            [1 / 22] * 2], **EXACT)
+    same(rates, [[0.13305904691629167, 0.02479423595997429], [0.25] * 2, [0.25] * 2,
+                 [1 / 22] * 2])
 
 
 def changed(**fixed):
@@ -1192,37 +1200,37 @@ def changed(**fixed):
         lambda *arrays, **parameters: right(*arrays, **parameters | fixed))
 
 
-HERE, LEARNERS, RATES = vars(experiments), experiments.LEARNERS, experiments.RATES
+WHOLE, LEARNERS, RATES = vars(experiments), experiments.LEARNERS, experiments.RATES
 CORE_ERRORS = [  # experiment, where the error is planted, the error, claims that must fail
-    ("equivalence", HERE, "hebbian", changed(decay=0.9), "linear attention", "RetNet"),
-    ("equivalence", HERE, "rescorla_wagner", changed(decay=0.9), "DeltaNet", "other layers"),
-    ("equivalence", HERE, "stimulus_trace", changed(trace=0.75), "RetNet", "one pairing"),
-    ("equivalence", HERE, "retention", changed(decay=0.75), "one pairing", "DeltaNet"),
-    ("equivalence", HERE, "kalman", changed(drift=0.01), "other layers"),
-    ("equivalence", HERE, "exemplar_responses", changed(scale=3.1), "other layers"),
-    ("equivalence", HERE, "pearce_hall", changed(eta=0.5), "PH-attention"),
-    ("equivalence", HERE, "conditioning_circuit", changed(
+    ("equivalence", WHOLE, "hebbian", changed(decay=0.9), "linear attention", "RetNet"),
+    ("equivalence", WHOLE, "rescorla_wagner", changed(decay=0.9), "DeltaNet", "other layers"),
+    ("equivalence", WHOLE, "stimulus_trace", changed(trace=0.75), "RetNet", "one pairing"),
+    ("equivalence", WHOLE, "retention", changed(decay=0.75), "one pairing", "DeltaNet"),
+    ("equivalence", WHOLE, "kalman", changed(drift=0.01), "other layers"),
+    ("equivalence", WHOLE, "exemplar_responses", changed(scale=3.1), "other layers"),
+    ("equivalence", WHOLE, "pearce_hall", changed(eta=0.5), "PH-attention"),
+    ("equivalence", WHOLE, "conditioning_circuit", changed(
         cue_activation=None, outcome_activation=None, test_activation=None), "circuit",
      "circuit controls"),
-    ("blocking", HERE, "blocking_strength", lambda right: lambda m, **rest: right(
+    ("blocking", WHOLE, "blocking_strength", lambda right: lambda m, **rest: right(
         m=m + 1, **rest), "closed form", "general formula"),
-    ("blocking", HERE, "minibatch_blocking", lambda right: lambda rate, m, batch_size: (
+    ("blocking", WHOLE, "minibatch_blocking", lambda right: lambda rate, m, batch_size: (
         1 - rate) ** m, "mini-batches"),
     ("competition", experiments.COMPETING, "blocking", lambda right: right[::-1], "shared error"),
     ("competition", LEARNERS, "RetNet", lambda right: LEARNERS["Gated DeltaNet"], "contiguity"),
     ("competition", LEARNERS, "Bush-Mosteller", lambda right: LEARNERS["DeltaNet"], "own error"),
-    ("competition", HERE, "rescorla_wagner", changed(beta_omitted=0.1),
+    ("competition", WHOLE, "rescorla_wagner", changed(beta_omitted=0.1),
      "relative validity, equal rates", "relative validity, unequal rates"),
-    ("competition", HERE, "relative_validity", changed(beta_omitted=0.9),
+    ("competition", WHOLE, "relative_validity", changed(beta_omitted=0.9),
      "relative validity, unequal rates"),
-    ("recovery", HERE, "retained_response", lambda right: lambda response, decay: right(
+    ("recovery", WHOLE, "retained_response", lambda right: lambda response, decay: right(
         response=response, decay=np.roll(decay, 1, axis=-1)), "scalar rate and decay",
      "condition"),
-    ("recovery", HERE, "across", lambda right: lambda keys, cue: right(keys, cue[:, :1]),
+    ("recovery", WHOLE, "across", lambda right: lambda keys, cue: right(keys, cue[:, :1]),
      "condition"),
-    ("recovery", HERE, "recovery_peak", lambda right: lambda w_slow, w_fast, **rest: right(
+    ("recovery", WHOLE, "recovery_peak", lambda right: lambda w_slow, w_fast, **rest: right(
         w_slow=w_slow, w_fast=-w_slow, **rest), "KDA, time of the peak"),
-    ("recovery", HERE, "ph_attention", changed(eta=0.0), "PH-attention, interference",
+    ("recovery", WHOLE, "ph_attention", changed(eta=0.0), "PH-attention, interference",
      "PH-attention, after extinction"),
     ("associability", RATES, "Pearce-Hall", lambda right: (right[0], {"beta": 0.25, "eta": 0}),
      "inconsistent history"),
