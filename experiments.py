@@ -153,7 +153,10 @@ def experiment(function):
 
 
 def claim(text, source, measured, *, below=None, above=None, within=None, interval=None, paper=""):
-    """A Claim with one bound; with an interval, all of it must lie within. NaN never holds."""
+    """A Claim with one bound, its ends out; an interval must lie within, all of it.
+
+    NaN never holds.
+    """
     low, high = map(float, interval or (measured, measured))
     above, below = within or (above, below)
     bound = f"> {above:g}" if below is None else f"< {below:g}" if above is None else (
