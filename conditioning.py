@@ -901,9 +901,9 @@ def compound_strength(*, alphas, beta, n, V_0=0.0, lam=1.0):
     0, blocking where one cue is trained, overexpectation where sum V > lam (the loss is shared in
     proportion to the saliences). alphas, V_0 (..., K); beta, n, lam (...).
     """
-    alphas, V_0 = np.broadcast_arrays(np.asarray(alphas, dtype=float), V_0)
-    total, lacking = alphas.sum(-1), lam - V_0.sum(-1)
-    learned = acquisition_strength(alpha=total, beta=beta, n=n, lam=lacking)
+    alphas = np.asarray(alphas, dtype=float)
+    V_0, total = V_0 + 0 * alphas, alphas.sum(-1)
+    learned = acquisition_strength(alpha=total, beta=beta, n=n, lam=lam - V_0.sum(-1))
     return V_0 + alphas * (learned / total)[..., None]
 
 
@@ -916,11 +916,11 @@ def blocking_strength(*, a, c, x, beta, m, n, lam=1.0):
     index 1 - blocked / control is V_A / (lam sqrt 2) for large n, not V_A / lam. Where cues are
     similar it leaves 0 to 1: 1.5 at cosine -.5 (beta .3, m = n = 20).
     """
-    aa, ca, cc, xa, xc = (np.sum(np.multiply(*pair), axis=-1)
-                          for pair in ((a, a), (c, a), (c, c), (x, a), (x, c)))
-    V_A = acquisition_strength(alpha=aa, beta=beta, n=m, lam=lam)
-    learned = acquisition_strength(alpha=cc, beta=beta, n=n, lam=lam - ca / aa * V_A)
-    return xa / aa * V_A + xc / cc * learned
+    dot = np.vecdot
+    V_A = acquisition_strength(alpha=dot(a, a), beta=beta, n=m, lam=lam)
+    lacking = lam - dot(c, a) / dot(a, a) * V_A
+    learned = acquisition_strength(alpha=dot(c, c), beta=beta, n=n, lam=lacking)
+    return dot(x, a) / dot(a, a) * V_A + dot(x, c) / dot(c, c) * learned
 
 
 def minibatch_blocking(*, rate, m, batch_size):
