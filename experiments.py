@@ -102,6 +102,7 @@ from conditioning import (
     softmax_attention,
     time_steps,
     trial_sequence,
+    trial_steps,
     trial_trace,
     unlearned_error,
     unlearning_change,
@@ -685,7 +686,7 @@ def mesa_layer(cues, outcomes, test, *, noise):
 def gated_beta_layer(cues, outcomes, test, *, beta, beta_omitted):
     """DeltaNet with a beta of each token, computed from its value."""
     beta = array_module(cues).where(outcomes[..., 0] == 0, beta_omitted, beta)
-    return deltanet(cues, cues, outcomes, beta=beta, test=test)[0]
+    return deltanet(cues, cues, outcomes, beta=beta, test=test)
 
 
 _SHARED_ERROR = partial(learn, rules.rescorla_wagner)
@@ -699,21 +700,12 @@ def two_speeds(cues, outcomes, test, *, beta, learner=_SHARED_ERROR):
     xp = array_module(cues)
     copies = xp.repeat(cues, 2, axis=-1) / 2**0.5
     decay = 0 * copies + xp.asarray([0.998, 0.8] * cues.shape[-1])
-    return learner(copies, outcomes, beta=beta, decay=decay, test=test)[0]
+    return learner(copies, outcomes, beta=beta, decay=decay, test=test)
 
 
 def kda(cues, outcomes, **rates):
     """Gated DeltaNet with a decay of each feature."""
     return gated_deltanet(cues, cues, outcomes, **rates)
-
-
-def pearce_hall_1980(state, cue, outcome, *, beta):
-    """Excitation of Pearce & Hall (1980): dV = S alpha lambda, no error in it; eta 1."""
-    moved = rules.pearce_hall(state, cue, outcome, beta=0, eta=1)
-    return moved._replace(memory=state.memory + beta * state.associability * cue * outcome)
-
-
-pearce_hall_1980.start = rules.pearce_hall.start
 
 
 class Column(NamedTuple):
@@ -787,17 +779,16 @@ def row_responses(phenomenon, columns, xp, *, rates=None, saliences=((1, 1),), *
     made = {}
     for column in columns:
         if column.coding not in made:
-            drawn, steps = zip(*(phenomenon_arrays(phenomenon, salience=each,
-                                                   **options | CODINGS[column.coding])
-                                 for each in saliences), strict=True)
+            drawn = [phenomenon_arrays(phenomenon, salience=each, **options | CODINGS[column.coding])
+                     for each in saliences]
             made[column.coding] = TrialArrays(*(xp.asarray(np.stack(rows)[None])
-                                                for rows in zip(*drawn, strict=True))), steps[0]
-        arrays, steps = made[column.coding]
+                                                for rows in zip(*drawn, strict=True)))
+        arrays = made[column.coding]
         parameters = column.parameters(column.rate if rates is None else
                                        xp.asarray(np.reshape(rates, (-1, 1, 1, 1, 1, 1))))
         if "trace" in parameters:
-            trace = trial_trace(parameters["trace"], arrays.test.shape[-1], steps)
-            parameters["trace"] = xp.asarray(trace) + 0 * arrays.test
+            parameters["trace"] = trial_trace(parameters["trace"], arrays.test,
+                                              trial_steps(phenomenon))
         yield group_responses(phenomenon, host(responses(column.learner, arrays, **parameters)))
 
 
@@ -820,12 +811,11 @@ def verdicts(effect, low, high, threshold):
     needs.
     """
     found = np.where((abs(effect) < threshold) | (low * high <= 0), 0, np.sign(effect)).astype(int)
-    shows = {TIME_STEPS: np.array([column.coding == "steps" for column in COLUMNS])}
+    shows = {"": True, TIME_STEPS: np.array([column.coding == "steps" for column in COLUMNS])}
     for entry, row in zip(PHENOMENA, found, strict=True):
         row[...] = row * entry.finding if entry.finding else 1 - 2 * abs(row)
         shows[entry.name] = row == 1
-        for need in entry.needs:
-            row[...] = np.where(shows[need], row, 2)
+        row[...] = np.where(shows[entry.needs], row, 2)
     return found
 
 
