@@ -737,8 +737,7 @@ def cue_features(cues, *, saliences=None, similarity=None):
     for pair, cosine in similarity.items():
         places = [cues.index(cue) for cue in pair]
         cosines[places, places[::-1]] = real_array("similarity", cosine, np)
-    if not (np.all((sizes > 0) & (sizes < np.inf) & (abs(cosines) <= 1))
-            and np.all(np.linalg.eigvalsh(cosines) > 1e-12)):
+    if not np.all((sizes > 0) & (sizes < np.inf) & (np.linalg.eigvalsh(cosines) > 1e-12)):
         raise ValueError("saliences must be finite and above 0, similarity cosines between -1 and "
                          f"1 of independent vectors, got {saliences} and {similarity}")
     return np.sqrt(sizes)[:, None] * np.linalg.cholesky(cosines)
