@@ -721,8 +721,8 @@ def cue_features(cues, *, saliences=None, similarity=None):
     """Feature vectors of cues (K, K), one a row: length sqrt(salience), given cosines between them.
 
     saliences {"A": 0.5} (default 1 each), similarity {"AB": 0.3} (default 0: one-hot rows).
-    AB and BA are one pair: the last holds. ValueError for unknown cues, saliences that are not
-    positive, cosines that no vectors have.
+    AB and BA are one pair: the last holds. TypeError for what is not numbers by name, ValueError
+    for unknown cues, saliences that are not positive, cosines that no vectors have.
     """
     saliences, similarity = saliences or {}, similarity or {}
     if not (isinstance(saliences, dict) and isinstance(similarity, dict)):
@@ -849,9 +849,10 @@ def responses(learner, design, **parameters):
     """What a learner answers at a design's test trials: (..., number of "?", D), in their order.
 
     learner: a rule (its first argument is `state`), a layer (its first argument is `queries`) or
-    any function (cues, outcomes, test) -> predictions (..., T, D); a `functools.partial` of one is
-    one. design: a text or a `Design` (a serial test has one answer a step for
-    `rules.temporal_difference`), or TrialArrays. Tests without a cue are not asked.
+    any function (cues, outcomes, test) -> predictions (..., T, D), or a tuple that begins with
+    them; a `functools.partial` of one is one. design: a text or a `Design` (a serial test has one
+    answer a step for `rules.temporal_difference`), or TrialArrays. Tests without a cue are not
+    asked.
     Where the batch's entries (orders, groups) differ in the places of their tests, each is asked at
     its own; ValueError if they differ in the number of them.
     """
@@ -1319,8 +1320,8 @@ PHENOMENA = (
 
     # Rescorla 1969a: "Pavlovian conditioned inhibition", Psychological Bulletin 72; 1969b:
     # "Conditioned inhibition of fear resulting from negative CS-US contingencies", JCPP 67.
-    # N has been without the US as often as X, but never beside A: external inhibition, or what an
-    # exemplar without the US takes from B, is the same for both.
+    # N has been without the US as often as X, but never beside A: a cue that is merely strange
+    # beside B, or known without the US, does not pass.
     Phenomenon("conditioned inhibition: summation", _INHIBITION, "Pavlov 1927; Rescorla 1969a",
                "dog, rat", "60A+/60AX-/60N- | 20B+ | BX?  <  BN?"),
     # The control has been exposed to X as often, so that latent inhibition alone does not pass.
