@@ -100,6 +100,7 @@ from conditioning import (
     softmax_attention,
     time_steps,
     trial_sequence,
+    trial_steps,
     trial_trace,
     unlearned_error,
     unlearning_change,
@@ -612,7 +613,7 @@ def mesa_layer(cues, outcomes, test, *, noise):
 def gated_beta_layer(cues, outcomes, test, *, beta, beta_omitted):
     """DeltaNet with a beta of each token, computed from its value."""
     beta = array_module(cues).where(outcomes[..., 0] == 0, beta_omitted, beta)
-    return deltanet(cues, cues, outcomes, beta=beta, test=test)[0]
+    return deltanet(cues, cues, outcomes, beta=beta, test=test)
 
 
 _SHARED_ERROR = partial(learn, rules.rescorla_wagner)
@@ -626,21 +627,12 @@ def two_speeds(cues, outcomes, test, *, beta, learner=_SHARED_ERROR):
     xp = array_module(cues)
     copies = xp.repeat(cues, 2, axis=-1) / 2**0.5
     decay = 0 * copies + xp.asarray([0.998, 0.8] * cues.shape[-1])
-    return learner(copies, outcomes, beta=beta, decay=decay, test=test)[0]
+    return learner(copies, outcomes, beta=beta, decay=decay, test=test)
 
 
 def kda(cues, outcomes, **rates):
     """Gated DeltaNet with a decay of each feature."""
     return gated_deltanet(cues, cues, outcomes, **rates)
-
-
-def pearce_hall_1980(state, cue, outcome, *, beta):
-    """Excitation of Pearce & Hall (1980): dV = S alpha lambda, no error in it; eta 1."""
-    moved = rules.pearce_hall(state, cue, outcome, beta=0, eta=1)
-    return moved._replace(memory=state.memory + beta * state.associability * cue * outcome)
-
-
-pearce_hall_1980.start = rules.pearce_hall.start
 
 
 class Column(NamedTuple):
@@ -714,17 +706,16 @@ def row_responses(phenomenon, columns, xp, *, rates=None, saliences=((1, 1),), *
     made = {}
     for column in columns:
         if column.coding not in made:
-            drawn, steps = zip(*(phenomenon_arrays(phenomenon, salience=each,
-                                                   **options | CODINGS[column.coding])
-                                 for each in saliences), strict=True)
+            coded = options | CODINGS[column.coding]
+            drawn = [phenomenon_arrays(phenomenon, salience=each, **coded) for each in saliences]
             made[column.coding] = TrialArrays(*(xp.asarray(np.stack(rows)[None])
-                                                for rows in zip(*drawn, strict=True))), steps[0]
-        arrays, steps = made[column.coding]
+                                                for rows in zip(*drawn, strict=True)))
+        arrays = made[column.coding]
         parameters = column.parameters(column.rate if rates is None else
                                        xp.asarray(np.reshape(rates, (-1, 1, 1, 1, 1, 1))))
         if "trace" in parameters:
-            trace = trial_trace(parameters["trace"], arrays.test.shape[-1], steps)
-            parameters["trace"] = xp.asarray(trace) + 0 * arrays.test
+            parameters["trace"] = trial_trace(parameters["trace"], arrays.test,
+                                              trial_steps(phenomenon))
         yield group_responses(phenomenon, host(responses(column.learner, arrays, **parameters)))
 
 
@@ -747,18 +738,16 @@ def verdicts(effect, low, high, threshold):
     needs.
     """
     found = np.where((abs(effect) < threshold) | (low * high <= 0), 0, np.sign(effect)).astype(int)
-    shows = {TIME_STEPS: np.array([column.coding == "steps" for column in COLUMNS])}
+    shows = {"": True, TIME_STEPS: np.array([column.coding == "steps" for column in COLUMNS])}
     for entry, row in zip(PHENOMENA, found, strict=True):
         row[...] = row * entry.finding if entry.finding else 1 - 2 * abs(row)
         shows[entry.name] = row == 1
-        for need in entry.needs:
-            row[...] = np.where(shows[need], row, 2)
+        row[...] = np.where(shows[entry.needs], row, 2)
     return found
 
 
 @experiment
-def atlas(rng, xp, orders=40, layer_orders=4, sweep_orders=2,
-          rates=(0.05, 0.1, 0.2, 0.3, 0.5), trials=(8, 24),
+def atlas(rng, xp, orders=40, sweep_orders=2, rates=(0.05, 0.1, 0.2, 0.3, 0.5), trials=(8, 24),
           saliences=((1, 1), (0.5, 0.5), (0.5, 1), (1, 0.5)), threshold=0.02):
     """The atlas: classical phenomena in every learning rule and the attention layer equal to it.
 
@@ -772,26 +761,29 @@ def atlas(rng, xp, orders=40, layer_orders=4, sweep_orders=2,
     saliences (of the tested cues, of the others).
 
     What the columns are. The hybrid is Li et al. 2011: Pearce & Hall (1980) have no error in
-    dV = S alpha lambda, and inhibition apart. Mackintosh's alpha stays where the others predict as
-    well in the form of 2016; in 1975 it falls. A floor of 0 in the error costs the linear solve:
-    row by row it is no attention form. Exemplars are unit vectors, compounds too, since softmax
-    attention over unit keys falls with distance; its empty trials are no exemplars. TD(lambda) is
-    Sutton & Barto (2018), with the floor of 1990 beside it; rules without time take B>A as BA.
+    dV = S alpha lambda, and inhibition apart; their rule shows unblocking by a smaller US at some
+    rates (X .399 against .068 at S .05, eta 1 and 8 trials of AX+), which no form here does.
+    Mackintosh's alpha stays where the others predict as well in the form of 2016; in 1975 it
+    falls. A floor of 0 in the error costs the linear solve: row by row it is no attention form.
+    Exemplars are unit vectors, compounds too, since softmax attention over unit keys falls with
+    distance; its empty trials are no exemplars. TD(lambda) is Sutton & Barto (2018), with the floor
+    of 1990 beside it; rules without time take B>A as BA.
 
     First bound of relative validity at half the rate: -1/9 to -.09; that left no room for the
     interval over few orders. The bounds of the exact claims come from closed forms, those of the
     other effects were set with an earlier run's numbers in view.
     """
-    seed = int(rng.integers(2**31))
-    cells, pairs = (np.array([[cell_numbers(groups) for groups in row_responses(
-        entry, columns, xp, orders=drawn, seed=seed)] for entry in PHENOMENA])
-        for columns, drawn in ((COLUMNS, orders),
-                               (COLUMNS[:len(IN_LAYERS)] + IN_LAYERS, layer_orders)))
+    options = {"seed": int(rng.integers(2**31)), "xp": xp}
+
+    def numbers(columns):
+        return np.array([[cell_numbers(groups) for groups in row_responses(
+            entry, columns, orders=orders, **options)] for entry in PHENOMENA])
+    cells = numbers(COLUMNS)
     arrays = dict(zip(NUMBERS, np.moveaxis(cells, -1, 0), strict=True))
     swept = np.array([[[np.mean(experimental - control, axis=(-1, -2))
                         for experimental, control in row_responses(
-                            entry, COLUMNS, xp, rates=rates, saliences=saliences, trials=number,
-                            orders=sweep_orders, seed=seed)]
+                            entry, COLUMNS, rates=rates, saliences=saliences, trials=number,
+                            orders=sweep_orders, **options)]
                        for number in trials] for entry in PHENOMENA])
     swept = np.moveaxis(swept, 2, -1)  # (rows, trials, rates, saliences, columns)
     size = abs(arrays["effect"])
@@ -800,13 +792,13 @@ def atlas(rng, xp, orders=40, layer_orders=4, sweep_orders=2,
     arrays |= {
         "verdict": verdict, "share": settings.mean((1, 2, 3)),
         "near": (verdict != 2) & (size > threshold / 1.5) & (size < threshold * 1.5),
-        "layer_difference": abs(np.subtract(*np.split(pairs, 2, axis=1))).max(-1),
+        "layer_difference": abs(cells[:, :len(IN_LAYERS)] - numbers(IN_LAYERS)).max(-1),
         "contrast": np.array([contrast_text(entry) for entry in PHENOMENA])}
     for entries, names in ((PHENOMENA, ("name", "group", "species", "caveat")),
                            (COLUMNS, ("rule", "layer"))):
         for name in names:
             arrays[name] = np.array([getattr(entry, name) for entry in entries])
-    return Result(arrays, atlas_claims(arrays, xp), {"phenomena.csv": atlas_csv(arrays)})
+    return Result(arrays, atlas_claims(arrays), {"phenomena.csv": atlas_csv(arrays)})
 
 
 NUMBERS = "experimental", "control", "effect", "low", "high"
@@ -837,8 +829,6 @@ ATLAS_CLAIMS = (
      "below", -0.1),
     ("superconditioning: DeltaNet, Y beside an inhibitor less Y beside a neutral cue", "beyond",
      "superconditioning", "DeltaNet", "above", 0.3),
-    ("relative validity ties: DeltaNet at one rate, each order with + and - exchanged", "beyond",
-     "relative validity", "DeltaNet", "exactly", 0),
     ("relative validity: DeltaNet, omissions at half the rate, True less Pseudo (in the end -1/9)",
      "beyond", "relative validity", "DeltaNet, beta by token", "within", (-0.12, -0.09)),
     ("latent inhibition: PH-attention, the hybrid", "A9", "latent inhibition", "PH-attention",
@@ -866,30 +856,21 @@ ATLAS_CLAIMS = (
     ("an inhibitor alone keeps its inhibition: Rescorla-Wagner with a floor of 0 in the error, V "
      "less half of the untreated V (without the floor it is lost: above 0)", "beyond",
      "inhibitor alone keeps inhibition", "RW, floor 0", "below", -0.2),
-    ("latent inhibition by a fall of alpha: Mackintosh as in 1975 (form of 2016: 0)", "beyond",
-     "latent inhibition", "Mackintosh 1975", "below", -0.2),
     ("second-order conditioning: TD(lambda) against all rules without time steps", "beyond",
      "second-order conditioning", f"TD(lambda) against {'; '.join(EVERY[:-2])}", "above", 0.02),
-    ("own error: Bush-Mosteller and Mackintosh against a shared error, in the inhibitor's greater "
-     "gain (Rescorla 2000; DeltaNet and MesaNet tie) and the redundancy effect (they reverse it)",
-     "beyond", "inhibitor gains more than excitor; redundancy effect",
-     "Bush-Mosteller; Mackintosh, linear form 2016; Mackintosh 1975 against DeltaNet; MesaNet",
-     "above", 0.1),
-    ("excitation and inhibition apart: Pearce-Kaye-Hall, the inhibitor's greater gain", "beyond",
-     "inhibitor gains more than excitor", "Pearce-Kaye-Hall 1982", "above", 0.05),
-    ("external inhibition: softmax attention, a novel cue is added (elements: 0)", "beyond",
-     "external inhibition: a cue is added", "softmax, unit keys", "below", -0.03),
+    ("inhibitors gain more than excitors: own error (Bush-Mosteller, Mackintosh) or excitation "
+     "and inhibition apart (Pearce-Kaye-Hall), less a shared error (DeltaNet, MesaNet)", "beyond",
+     "inhibitor gains more than excitor",
+     "Bush-Mosteller; Mackintosh, linear form 2016; Mackintosh 1975; Pearce-Kaye-Hall 1982 against "
+     "DeltaNet; MesaNet", "above", 0.1),
     ("negative patterning: softmax attention, without a unique cue", "beyond",
      "negative patterning", "softmax, unit keys", "above", 0.2),
     ("renewal is the strength of the contexts: DeltaNet, q/6 (1 + 5q/6)", "beyond", "ABA renewal",
-     "DeltaNet", "exactly", _Q / 6 * (1 + 5 * _Q / 6)),
-    ("never shown: sensory preconditioning and rapid reacquisition, largest effect (not asked of "
-     "linear attention)", "beyond", "sensory preconditioning; rapid reacquisition",
-     "; ".join(EVERY[1:]), "below", 0.02))
+     "DeltaNet", "exactly", _Q / 6 * (1 + 5 * _Q / 6)))
 
 
-def atlas_claims(arrays, xp):
-    """`ATLAS_CLAIMS`, the layers against the rules, and a rule that is no column."""
+def atlas_claims(arrays):
+    """`ATLAS_CLAIMS`, and the layers against the rules."""
     names, claims = [entry.name for entry in PHENOMENA], []
 
     def numbers(name, rows, columns):
@@ -907,13 +888,7 @@ def atlas_claims(arrays, xp):
         worst = np.argmin(low) if kind == "above" else np.argmax(high)
         interval = (low[worst], high[worst]) if low[worst] < high[worst] else None
         claims.append(claim(text, source, effect[worst], interval=interval, **{kind: bound}))
-    row = PHENOMENA[names.index("unblocking by a smaller US")]._replace(
-        experimental="40A++ | 8AX+ | X?", control="40A+ | 8AX+ | X?")
-    groups, = row_responses(row, [Column("", pearce_hall_1980, rate=0.05)], xp)
     return claims + [
-        claim("unblocking by a smaller US: Pearce & Hall 1980, excitation alone, S .05, eta 1 (in "
-              "Pearce-Kaye-Hall's net strength the opposite)", "beyond", cell_numbers(groups)[2],
-              above=0.1),
         claim("layers equal rules: nine layers in every row, largest difference", "beyond",
               arrays["layer_difference"].max(), below=1e-12)]
 
@@ -2373,7 +2348,8 @@ VERDICTS = (
              "atlas: delta layers show neither")),
     Verdict("beyond", "relative validity (Wagner et al. 1968)",
             "under a condition: omissions learned more slowly, or rates that follow errors",
-            "{atlas: relative validity}; equal rates {atlas: relative validity ties}", "atlas",
+            "{atlas: relative validity}; equal rates "
+            "{competition: relative validity, equal rates}", "atlas",
             ("competition: relative validity, unequal rates",)),
     Verdict("beyond", "absent cues are revalued (Shanks 1985)",
             "under a condition: a covariance of the strengths (MesaNet, Kalman)",
@@ -2381,8 +2357,8 @@ VERDICTS = (
             "{atlas: no revaluation of an absent cue}", "atlas"),
     Verdict("beyond", "inhibitors gain more than excitors (Rescorla 2000)",
             "under a condition: an error for each cue, or excitation and inhibition apart",
-            "own less shared error {atlas: own error}", "atlas",
-            ("atlas: excitation and inhibition apart",)),
+            "least excess over a shared error {atlas: inhibitors gain more than excitors}",
+            "atlas"),
 )
 VERDICT_COLUMNS = ("label", "source_says", "verdict", "here", "figure")
 REFERENCE = re.compile(r"\{([^{}]+)\}")

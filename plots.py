@@ -162,7 +162,7 @@ an attention layer.
 The hybrid (Li et al. 2011): Rescorla-Wagner's error, the associability of Pearce & Hall (1980). \
 Mackintosh 1975: alpha also falls on ties; linear form: Le Pelley et al. 2016.
 ?  holds in fewer than half of the settings (rates, trials, saliences)        ~  effect within a \
-factor 1.5 of the threshold, which is .02 of the US; both count as +
+factor 1.5 of the threshold, which is .02 of the US; a + so marked is counted
 Rates: Hebb .05; Mackintosh .2 (theta .2, alpha .5, fall .1); Kalman noise 1, drift .01; softmax \
 scale 4; all others .1, with decay .98, eta .2 and alpha .8, trace .9 and discount .98.
 RW is Rescorla-Wagner. A compound is the sum of its cues; for softmax attention every stimulus, \

@@ -1251,13 +1251,14 @@ def test_a_planted_error_makes_its_claim_fail(monkeypatch, case):
 
 
 READ = """
- 10A+/10AB- | 5 B++ | _   : 10 A + / 10 AB - | 5 B ++ | 1  -
-20A+50% | AB? : 10 A + / 10 A - | 1 AB ?
-20A+0% : 20 A -
-20A+100% : 20 A +
- | 10NL + | L? : | 10 NL + | 1 L ?
-A\u2212 | | : 1 A - | |
-2AB > _ > C+/A>A\u2013 : 2 AB>_>C + / 1 A>A -"""
+ 10A+/10AB- | 5 B++ | _   : 10A+/10AB- | 5B++ | 1_
+20A+50% | AB? : 10A+/10A- | 1AB?
+20A+0% : 20A-
+20A+100% : 20A+
+ | 10NL+ | L? : | 10NL+ | 1L?
+A\u2212 | | : 1A- | |
+2AB > _ > C+/A>A\u2013 : 2AB>_>C+/1A>A-"""
+ORDERS = "alternate", "random", "mirrored", "reversed"
 MALFORMED = """
 A+/ : '' in phase 1: a trial stands on both sides
 A+/|B? : '' in phase 1: a trial stands on both sides
@@ -1294,8 +1295,8 @@ def cells(text):
 def test_a_design_is_read_as_it_is_written(text, phases):
     design = parse_design(text)
     assert design.text == text and design.cues == tuple(sorted({*text} & {*"ABCLN"}))
-    assert "|".join("/".join(f" {trial.count} {trial.cues} {trial.outcome} " for trial in phase)
-                    for phase in design.phases).replace(" ", "") == phases.replace(" ", "")
+    assert "|".join("/".join(f"{trial.count}{trial}" for trial in phase)
+                    for phase in design.phases) == phases.replace(" ", "")
 
 
 @pytest.mark.parametrize("text, expected", [
@@ -1315,15 +1316,15 @@ def test_designs_become_arrays():
     assert test.tolist() == [False] * 9 + [True]
     assert design_arrays("A+ | AB+", saliences={"A": 0.25}).cues.tolist() == [[0.5, 0], [0.5, 1]]
     similar = design_arrays("A+ | B+", similarity={"BA": 0.6}, saliences={"B": 0.25}).cues
-    assert_allclose(similar @ similar.T, [[1, 0.3], [0.3, 0.25]], rtol=0, atol=1e-12)
+    same(similar @ similar.T, [[1, 0.3], [0.3, 0.25]])
     unit = design_arrays("A+ | AB+ | _", compound="normalised", saliences={"A": 0.25}).cues
-    assert_allclose(unit, [A, [0.2**0.5, 0.8**0.5], none], rtol=0, atol=1e-12)
+    same(unit, [A, [0.2**0.5, 0.8**0.5], none])
 
 
 def test_random_orders_are_seeded_and_pairs_are_mirrored_or_reversed():
     def outcomes(order, text="6A+/6A- | 4B+/4C-"):
         return design_arrays(text, order=order, orders=5, seed=3).outcomes[..., 0]
-    random, mirrored, backwards = map(outcomes, ("random", "mirrored", "reversed"))
+    random, mirrored, backwards = map(outcomes, ORDERS[1:])
     assert len({*map(bytes, random)}) == 5 and random[:, :12].sum(-1).tolist() == [6] * 5
     assert (mirrored[:, 0] == random).all() and (backwards[:, 0] == random).all()
     assert (mirrored[:, 1] == 1 - random).all()
@@ -1332,11 +1333,12 @@ def test_random_orders_are_seeded_and_pairs_are_mirrored_or_reversed():
     assert (unmixed[:, 0] == unmixed[:, 1]).all()
 
 
-@pytest.mark.parametrize("order", ["random", "reversed"])
+@pytest.mark.parametrize("order", ORDERS)
 def test_the_nth_test_is_the_same_in_every_order(order):
     cues, _, test = design_arrays("4A+/2B?/4AB-/2C? | A?/B?", order=order, orders=6)
     asked = cues[test].reshape(-1, 6, 3)
-    assert (asked == np.eye(3)[[1, 2, 1, 2, 0, 1]]).all() and len({*map(bytes, test)}) > 1
+    assert (asked == np.eye(3)[[1, 2, 1, 2, 0, 1]]).all()
+    assert len({*map(bytes, test.reshape(len(asked), -1))}) > 1 or order == "alternate"
 
 
 @pytest.mark.parametrize("options, message", cells("""
@@ -1348,17 +1350,24 @@ saliences={"AB": 1} : must name cues
 saliences={"A": 0} : above 0
 saliences={"A": np.nan} : above 0
 saliences={"A": np.inf} : finite
+saliences=[1.0] : must be numbers by name
+similarity=0.5 : must be numbers by name
+saliences={"A": "1"} : saliences must be a plain array of real numbers
+similarity={"AB": None} : similarity must be a plain array of real numbers
 similarity={"A": 0.5} : pairs of
 similarity={"AA": -0.5} : pairs of
 similarity={"AB": np.nan} : between -1 and 1
 similarity={"AB": 1.0} : independent
 similarity={"AB": 0.9, "BC": 0.9, "AC": -0.9}, cues="ABC" : independent
+similarity={"AB": -1.5} : between -1 and 1
 us=(1.0,) : us must be two
+us=(1.0, np.nan) : us must be two
 order="random", orders=0 : orders must be at
+orders=2.5 : orders must be at
 seed=-1 : seed at least 0
 steps=1 : steps must be at least 2"""))
 def test_bad_design_options_say_what_is_allowed(options, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         design_arrays("A+/2B-", **eval(f"dict({options})", {"np": np}))
 
 
@@ -1368,8 +1377,9 @@ def test_groups_share_cues_and_counts_are_scaled():
     assert groups.outcomes[..., 0].tolist() == [[0.5, 0.5, 0], [0.5, 0, 0]]
     with pytest.raises(ValueError, match=r"same number of trials .*, got \[2, 1\]"):
         conditioning.group_arrays(["2A+", "A+"])
-    scaled = conditioning.scaled_design(parse_design("4A+/3B- | A+ | 2A?"), 0.5)
-    assert [trial.count for phase in scaled.phases for trial in phase] == [2, 2, 1, 2]
+    scaled = conditioning.scaled_design(parse_design("4A+/3B- | A+ | 2_ | A?"), 0.25)
+    assert [trial.count for phase in scaled.phases for trial in phase] == [1] * 5
+    assert conditioning.scaled_design(scaled, 4) == scaled  # single trials stay single
 
 
 def test_a_serial_compound_is_one_trial_or_several_steps():
@@ -1380,43 +1390,41 @@ def test_a_serial_compound_is_one_trial_or_several_steps():
     assert cues.sum(-1).tolist() == [2, 0, 1, 0, 0] * 2 + [1, 0, 0, 0, 0]
     assert outcomes[:, 0].tolist() == [0, 0, 0, 1, 0] * 2 + [0] * 5
     assert test.tolist() == [False] * 10 + [True] * 5
-    assert conditioning.trial_trace(0.5, 6, 3).tolist() == [0.5, 0.5, 0] * 2
+    assert conditioning.trial_trace(0.5, np.ones((2, 6)), 3).tolist() == [[0.5, 0.5, 0] * 2] * 2
 
 
 def test_a_rule_a_layer_and_a_function_answer_a_design():
     text, beta = "10A+ | 10AB+ | B?/AB? | 2_ | B?", 0.2
-    blocked = 0.5 * 0.8**10 * (1 - 0.6**10)
     first = responses(rules.rescorla_wagner, text, beta=beta)
-    assert_allclose(first[[0, 2], 0], blocked, rtol=0, atol=1e-12)
-    slow = functools.partial(rules.rescorla_wagner, beta=beta)
-    layer = functools.partial(conditioning.deltanet, beta=beta)
+    same(first[[0, 2], 0], 0.5 * 0.8**10 * (1 - 0.6**10))
+    for learner in rules.rescorla_wagner, conditioning.deltanet:
+        same(responses(functools.partial(learner, beta=beta), parse_design(text)), first)
 
     def own(cues, outcomes, test, *, size):
         return size * cues[:, :1] + test[:, None]
-    for learner in slow, layer:
-        assert_allclose(responses(learner, parse_design(text)), first, rtol=0, atol=1e-12)
     assert responses(own, design_arrays(text), size=2).tolist() == [[1], [3], [1]]
     assert responses(rules.hebbian, "A+", beta=1).shape == (0, 1)
+    with pytest.raises(ValueError, match="trace must be one number"):
+        responses(rules.temporal_difference, text, beta=beta, trace=[0.5])
 
 
 def test_responses_of_groups_are_asked_at_their_own_places():
     texts = "2A+ | 4AX+/X? | X?", "4AX+/X? | 2A- | X?"
     groups = conditioning.group_arrays(texts)
-    found = responses(rules.rescorla_wagner, groups, beta=0.1)
-    assert_allclose(found, [responses(rules.rescorla_wagner, text, beta=0.1) for text in texts],
-                    rtol=0, atol=1e-12)
+    same(responses(rules.rescorla_wagner, groups, beta=0.1),
+         [responses(rules.rescorla_wagner, text, beta=0.1) for text in texts])
     groups.test[0, -1] = False
     with pytest.raises(ValueError, match="different numbers of tests"):
         responses(rules.rescorla_wagner, groups, beta=0.1)
 
 
-@pytest.mark.parametrize("gap, expected", [(0, 0.935), (2, 0.728), (4, 0.566), (8, 0.343)])
-def test_temporal_difference_declines_with_the_gap(gap, expected):
+def test_temporal_difference_declines_with_the_gap():
     """An independent simulator's strengths at lambda .9; the closed form of the first step."""
-    trained = functools.partial(rules.temporal_difference, trace=0.9)
-    found = responses(trained, f"26A{'>_' * gap}+ | A?", beta=0.1, discount=0.98)
-    assert_allclose(found, (1 - 0.9**26) * (0.98 * 0.9) ** gap, rtol=0, atol=1e-12)
-    assert_allclose(found, expected, rtol=0, atol=6e-4)
+    gaps = np.array([0, 2, 4, 8])
+    found = [responses(rules.temporal_difference, f"26A{'>_' * gap}+ | A?", beta=0.1, trace=0.9,
+                       discount=0.98).item() for gap in gaps]
+    same(found, (1 - 0.9**26) * (0.98 * 0.9) ** gaps)
+    assert_allclose(found, [0.935, 0.728, 0.566, 0.343], rtol=0, atol=6e-4)
 
 
 def test_every_step_of_a_serial_test_is_answered():
@@ -1424,11 +1432,10 @@ def test_every_step_of_a_serial_test_is_answered():
     found = responses(rules.temporal_difference, "9A+ | B>A- | B>A?/A?", beta=0.1, trace=0.5,
                       discount=0.98)
     V_A = 1 - 0.9**9
-    V_B = 0.1 * 0.98 * V_A * (1 - 0.5)
-    assert_allclose(found[:, 0], [V_B, 0.9 * V_A, 0.9 * V_A], rtol=0, atol=1e-12)
-    two = responses(rules.temporal_difference, "6A+/6AB- | 4BC+ | A?/B?", beta=0.2, trace=0.9)
-    assert_allclose(two, responses(rules.rescorla_wagner, "6A+/6AB- | 4BC+ | A?/B?", beta=0.2),
-                    rtol=0, atol=1e-12)
+    same(found[:, 0], [0.1 * 0.98 * V_A * (1 - 0.5), 0.9 * V_A, 0.9 * V_A])
+    text = "6A+/6AB- | 4BC+ | A?/B?"
+    same(responses(rules.temporal_difference, text, beta=0.2, trace=0.9),
+         responses(rules.rescorla_wagner, text, beta=0.2))
 
 
 # --------------------------------------------------------------------------------------- the atlas
@@ -1452,12 +1459,12 @@ ATLAS = {
     "zero contingency": "< =~<<<<<<~<<<~~~<<",
     "redundancy effect": "> =~<<<<~<><<<>>><<",
     "inhibitor gains more than excitor": "> ====~====~=>>>>==",
-    "conditioned inhibition: summation": "< ==<<<<<<<<<<===<<",
+    "conditioned inhibition: summation": "< ==<<<<<<><<<===<<",
     "conditioned inhibition: retardation": "< ==<<<<<<><<<>>=<<",
     "negative contingency inhibits": "< >><<~<<<<<<~>>><<",
-    "inhibitor alone keeps inhibition": "< nn>>>>>>=><<nnn><",
-    "novel cue with inhibitor is neutral": "= nn>>>>>>>>==nnn>=",
-    "protection from extinction": "> ==>>>>>>>>>>===>>",
+    "inhibitor alone keeps inhibition": "< nn>>>>>>n><<nnn><",
+    "novel cue with inhibitor is neutral": "= nn>>>>>>n>==nnn>=",
+    "protection from extinction": "> ==>>>>>==>>>===>>",
     "superconditioning": "> ==>>>>>>=>>><<=>>",
     "latent inhibition": "< ======<<<<=<=<===",
     "Hall-Pearce negative transfer": "< >>>>>><<<<><>>>>>",
@@ -1528,11 +1535,7 @@ ATLAS_REFERENCE_NUMBERS = [
     ("overexpectation", "linear attention", 4.0, 2.0),
     ("overexpectation", "DeltaNet", 0.500, 0.985),
     ("superconditioning", "DeltaNet", 0.940, 0.494),
-    ("latent inhibition", "DeltaNet", 0.651, 0.651),
-    ("latent inhibition", "Pearce-Kaye-Hall 1982", 0.503, 0.768),
     ("latent inhibition", "Kalman, drift", 0.632, 0.945),
-    ("Hall-Pearce negative transfer", "DeltaNet", 0.601, 0.469),
-    ("Hall-Pearce negative transfer", "Mackintosh, linear form 2016", 0.803, 0.512),
     ("negative patterning", "DeltaNet", 0.286, 0.571),
     ("rapid reacquisition", "DeltaNet", 0.4095, 0.4095),
     ("rapid reacquisition", "Pearce-Kaye-Hall 1982", 0.263, 0.418)]
@@ -1546,7 +1549,7 @@ ATLAS_EFFECTS = {
                                       .133, -.087, .292, .304, .133, .133, .133],
     "inhibitor alone keeps inhibition": [0, 0, .437, .302, .096, .192, .08, .058, -.009, .486,
                                          -.451, -.362, 0, 0, 0, .437, -.451],
-    "trace conditioning": [0] * 15 + [-.347, -.347],
+    "trace conditioning": [0] * 15 + [-.376, -.376],
     "spontaneous recovery": [0, -.184, 0, 0, -.021, .046] + [0] * 11}
 ATLAS_SIZES = {"orders": 6, "sweep_orders": 1, "rates": (0.1, 0.3), "trials": (6,),
                "saliences": ((1, 1), (0.5, 1))}
@@ -1567,7 +1570,7 @@ def column(label, **changes):
     return found._replace(fixed=found.fixed | changes)
 
 
-def effects(entry, columns, **options):
+def effects(entry, columns=experiments.COLUMNS, **options):
     """Effect of a phenomenon in each of the columns, mean over orders."""
     return np.array([experiments.cell_numbers(groups)[2] for groups in
                      experiments.row_responses(entry, columns, np, **options)])
@@ -1576,26 +1579,28 @@ def effects(entry, columns, **options):
 def test_every_cell_of_the_atlas_is_the_expected_one(atlas):
     effect, low, high = (atlas.arrays[name] for name in experiments.NUMBERS[2:])
     verdict, expected = atlas.arrays["verdict"], np.array([list(row[2:]) for row in ATLAS.values()])
+    sure = expected != "~"
     found = np.where((abs(effect) < 0.02) | (low * high <= 0), "=", np.where(effect > 0, ">", "<"))
     found[verdict == 2] = "n"
-    sure, animals = expected != "~", np.array([row[:1] for row in ATLAS.values()])
     assert_array_equal(found[sure], expected[sure])
-    assert_array_equal((verdict == 1)[sure], (expected == animals[:, None])[sure])
     assert_array_equal(atlas.arrays["near"], (verdict != 2) & (0.02 / 1.5 < abs(effect))
                        & (abs(effect) < 0.03))
-    for entry, row in zip(conditioning.PHENOMENA, ATLAS.items(), strict=True):
-        assert row[0] == entry.name and row[1][0] == "<=>"[entry.finding + 1]
-        assert set(row[1][2:]) & {"<", ">"}  # else groups that change places went unnoticed
+    assert list(ATLAS) == atlas.arrays["name"].tolist()
+    # At noise 9 and 7/3, saliences s 1 and .5: s / (s + noise) - s / (s + 1 + noise), small at 9.
+    assert atlas.arrays["share"][list(ATLAS).index("one-trial overshadowing"), 7] == 0.5
+    for entry, row in zip(conditioning.PHENOMENA, ATLAS.values(), strict=True):
+        assert row[0] == "<=>"[entry.finding + 1]
+        assert set(row[2:]) & {"<", ">"}  # else groups that change places went unnoticed
 
 
 def test_atlas_agrees_with_the_reference_table_but_for_stated_reasons(atlas):
-    places = [experiments.EVERY.index(label) for label in REFERENCE_COLUMNS]
-    reference = np.array([list(REFERENCE[name]) for name in ATLAS])
-    partly = (reference == "~") | (np.array([list(row[2:]) for row in ATLAS.values()]) == "~")[
-        :, places]
-    other = (atlas.arrays["verdict"][:, places] == 1) != (reference == "+")
-    assert {(list(ATLAS)[row], REFERENCE_COLUMNS[place])
-            for row, place in np.argwhere(other & ~partly)} == DIFFERENT
+    other = set()
+    for name, row, shows in zip(ATLAS, ATLAS.values(), atlas.arrays["verdict"] == 1, strict=True):
+        for label, mark in zip(REFERENCE_COLUMNS, REFERENCE[name], strict=True):
+            place = experiments.EVERY.index(label)
+            if "~" not in (mark, row[2 + place]) and shows[place] != (mark == "+"):
+                other.add((name, label))
+    assert other == DIFFERENT
 
 
 @pytest.mark.parametrize("name, label, experimental, control", ATLAS_REFERENCE_NUMBERS)
@@ -1608,7 +1613,7 @@ def test_atlas_reproduces_the_strengths_of_other_programs(name, label, experimen
 
 def test_effects_of_all_columns():
     for name, expected in ATLAS_EFFECTS.items():
-        found = effects(phenomenon(name, order="alternate"), experiments.COLUMNS)
+        found = effects(phenomenon(name, order="alternate"))
         assert_allclose(found, expected, rtol=0, atol=6e-4, err_msg=name)
 
 
@@ -1643,7 +1648,7 @@ def test_rates_trials_and_saliences_of_the_sweep_follow_the_closed_form():
 
 def test_verdicts_by_hand(monkeypatch):
     entries = [phenomenon("extinction"), phenomenon("spontaneous recovery"),
-               phenomenon("novel cue with inhibitor is neutral", needs=())]
+               phenomenon("novel cue with inhibitor is neutral", needs="")]
     monkeypatch.setattr(experiments, "PHENOMENA", entries)
     monkeypatch.setattr(experiments, "COLUMNS", experiments.COLUMNS[:5])
     effect = np.array([[-0.03, -0.019, -0.03, 0.5, -0.5], [0.03] * 5, [0, 0.01, 0.03, -0.03, 0.03]])
@@ -1658,90 +1663,85 @@ def atlas_claims_with(atlas, entry, changed, label):
     """{claim name: claim}, one cell of the atlas computed anew from a changed row or column."""
     arrays = {name: np.array(values) for name, values in atlas.arrays.items()}
     row, place = list(ATLAS).index(entry.name), experiments.EVERY.index(label)
-    both = [changed, changed._replace(learner=changed.attend or changed.learner)]
-    cell, layer = map(experiments.cell_numbers,
-                      experiments.row_responses(entry, both, np, orders=6))
-    for name, number in zip(experiments.NUMBERS, cell, strict=True):
+    groups, = experiments.row_responses(entry, [changed], np, orders=6)
+    for name, number in zip(experiments.NUMBERS, experiments.cell_numbers(groups), strict=True):
         arrays[name][row, place] = number
-    arrays["layer_difference"][row, 0] = np.max(np.abs(np.subtract(cell, layer)))
-    return {row.claim.partition(":")[0]: row for row in experiments.atlas_claims(arrays, np)}
+    return {row.claim.partition(":")[0]: row for row in experiments.atlas_claims(arrays)}
 
 
-SOFTMAX, SWAP, REVALUATION = "softmax, unit keys", {"swap": True}, "revaluation of an absent cue"
-ATLAS_ERRORS = [  # claim, row, column, what stands in its place, change of the design
-    ("conditioned inhibition", "conditioned inhibition: retardation", "DeltaNet", None, SWAP),
-    ("superconditioning", "superconditioning", "DeltaNet", None, SWAP),
-    ("relative validity ties", "relative validity", "DeltaNet", None, {"order": "reversed"}),
-    ("relative validity", "relative validity", "DeltaNet, beta by token", column("DeltaNet"), {}),
-    ("latent inhibition", "latent inhibition", "PH-attention",
-     column("PH-attention", eta=0.0), {}),
+SOFTMAX, SWAP, REVALUATION = "softmax, unit keys", {}, "revaluation of an absent cue"
+MORE = "inhibitors gain more than excitors"
+ATLAS_ERRORS = [  # claim, row, column, what stands in the column's place or changes the row
+    ("conditioned inhibition", "conditioned inhibition: retardation", "DeltaNet", SWAP),
+    ("superconditioning", "superconditioning", "DeltaNet", SWAP),
+    ("relative validity", "relative validity", "DeltaNet, beta by token", column("DeltaNet")),
+    ("latent inhibition", "latent inhibition", "PH-attention", column("PH-attention", eta=0.0)),
     ("Hall-Pearce transfer", "Hall-Pearce negative transfer", "PH-attention",
-     column("PH-attention", eta=0.0), {}),
-    ("delta layers show neither", "latent inhibition", "KDA", column("PH-attention"), {}),
-    ("no spontaneous recovery", "spontaneous recovery", "DeltaNet", None,
-     {"experimental": "20A+ | 10A- | 30_ | A?"}),
-    ("spontaneous recovery", "spontaneous recovery", "KDA", column("Gated DeltaNet"), {}),
-    (REVALUATION, "backward blocking", "MesaNet", None, SWAP),
-    (REVALUATION, "recovery from overshadowing", "MesaNet", column("MesaNet", noise=1.01), {}),
-    ("no " + REVALUATION, "backward blocking", "DeltaNet", column("MesaNet"), {}),
+     column("PH-attention", eta=0.0)),
+    ("delta layers show neither", "latent inhibition", "KDA", column("PH-attention")),
+    ("no spontaneous recovery", "spontaneous recovery", "DeltaNet",
+     {"comparison": "20A+ | 10A- | 30_ | A?  >  20_ | 20A+ | 20A- | A?"}),
+    ("spontaneous recovery", "spontaneous recovery", "KDA", column("Gated DeltaNet")),
+    (REVALUATION, "backward blocking", "MesaNet", SWAP),
+    (REVALUATION, "recovery from overshadowing", "MesaNet", column("MesaNet", noise=1.01)),
+    ("no " + REVALUATION, "backward blocking", "DeltaNet", column("MesaNet")),
     ("drift adds to the variance", "one-trial overshadowing", "Kalman, drift",
-     column("Kalman, drift", drift=0.0), {}),
+     column("Kalman, drift", drift=0.0)),
     ("an inhibitor alone keeps its inhibition", "inhibitor alone keeps inhibition", "RW, floor 0",
-     column("DeltaNet"), {}),
-    ("latent inhibition by a fall of alpha", "latent inhibition", "Mackintosh 1975",
-     column("Mackintosh 1975", fall=0.0), {}),
-    ("second-order conditioning", "second-order conditioning", "TD(lambda)", None, SWAP),
+     column("DeltaNet")),
+    ("second-order conditioning", "second-order conditioning", "TD(lambda)", SWAP),
     ("second-order conditioning", "second-order conditioning", "Bush-Mosteller",
-     column("TD(lambda)"), {}),
-    ("own error", "redundancy effect", "Bush-Mosteller", column("DeltaNet"), {}),
-    ("external inhibition", "external inhibition: a cue is added", SOFTMAX,
-     column(SOFTMAX)._replace(coding="rows"), {}),  # compounds as sums
-    ("negative patterning", "negative patterning", SOFTMAX, column(SOFTMAX, scale=0.0), {}),
-    ("renewal is the strength of the contexts", "ABA renewal", "DeltaNet", None,
-     {"saliences": {"P": 0.2, "Q": 0.25}}),
-    ("never shown", "rapid reacquisition", "MesaNet", None, SWAP),
-    ("layers equal rules", "blocking", "DeltaNet",
-     column("DeltaNet")._replace(attend=conditioning.linear_attention), {})]
+     column("TD(lambda)")),
+    (MORE, "inhibitor gains more than excitor", "Bush-Mosteller", column("DeltaNet")),
+    (MORE, "inhibitor gains more than excitor", "MesaNet", column("Pearce-Kaye-Hall 1982")),
+    ("negative patterning", "negative patterning", SOFTMAX, column(SOFTMAX, scale=0.0)),
+    ("renewal is the strength of the contexts", "ABA renewal", "DeltaNet",
+     {"saliences": {}})]
 
 
 def test_claims_of_the_atlas_hold(atlas):
     assert [row.claim for row in atlas.claims if not row.holds] == []
 
 
-@pytest.mark.parametrize("name, row, label, changed, design", ATLAS_ERRORS)
-def test_an_error_in_the_atlas_fails_its_claim(atlas, name, row, label, changed, design):
-    entry = phenomenon(row)
-    if design is SWAP:
-        design = {"experimental": entry.control, "control": entry.experimental}
-    assert not atlas_claims_with(atlas, entry._replace(**design), changed or column(label), label)[
-        name].holds
+@pytest.mark.parametrize("name, row, label, change", ATLAS_ERRORS)
+def test_an_error_in_the_atlas_fails_its_claim(atlas, name, row, label, change):
+    entry, changed = phenomenon(row), change
+    if isinstance(change, dict):
+        swapped = {"comparison": "  ".join(entry.comparison.split("  ")[::-1])}
+        entry, changed = entry._replace(**change or swapped), column(label)
+    assert not atlas_claims_with(atlas, entry, changed, label)[name].holds
 
 
-@pytest.mark.parametrize("name, row, label, function, broken", [
-    ("renewal is the strength of the contexts", "ABA renewal", "DeltaNet", "cue_features",
-     lambda features: lambda cues, **options: features(cues)),
-    ("layers equal rules", "negative patterning", SOFTMAX, "softmax",
-     lambda layer: lambda queries, keys, values, scale, *marks: layer(queries, keys, values, 1.0,
-                                                                      *marks))])
-def test_a_term_dropped_in_the_atlas_fails_its_claim(atlas, monkeypatch, name, row, label,
-                                                     function, broken):
-    monkeypatch.setattr(conditioning, function, broken(getattr(conditioning, function)))
-    assert not atlas_claims_with(atlas, phenomenon(row), column(label), label)[name].holds
+def test_layers_that_differ_from_their_rules_fail_the_claim(atlas, monkeypatch):
+    def unscaled(cues, outcomes, test, *, scale):
+        return experiments.softmax_layer(cues, outcomes, test, scale=1.0)
+    layers, wrong = list(experiments.IN_LAYERS), {2: conditioning.linear_attention, 8: unscaled}
+    for place, layer in wrong.items():
+        layers[place] = layers[place]._replace(learner=layer)
+    with monkeypatch.context() as patch:
+        patch.setattr(experiments, "IN_LAYERS", layers)
+        patch.setattr(experiments, "PHENOMENA", [phenomenon("negative patterning")])
+        patch.setattr(experiments, "atlas_claims", list)
+        arrays = experiments.atlas(np.random.default_rng(0), np, **ATLAS_SIZES).arrays
+    assert {*np.flatnonzero(arrays["layer_difference"][0] > 1e-12)} == {*wrong}
+    found = atlas.arrays | {"layer_difference": arrays["layer_difference"]}
+    assert not experiments.atlas_claims(found)[-1].holds
 
 
-def test_unblocking_by_a_smaller_us_fails_with_an_error_in_the_step(atlas, monkeypatch):
-    def hybrid(state, cue, outcome, *, beta):
-        return rules.pearce_hall(state, cue, outcome, beta=beta, eta=1.0)
-    hybrid.start = rules.pearce_hall.start
-    monkeypatch.setattr(experiments, "pearce_hall_1980", hybrid)
-    claims = atlas_claims_with(atlas, phenomenon("blocking"), column("DeltaNet"), "DeltaNet")
-    assert not claims["unblocking by a smaller US"].holds
+def test_pearce_and_hall_1980_unblock_by_a_smaller_us():
+    """Their excitation, dV = S alpha lambda, with the hybrid's associability at eta 1."""
+    def excitation(state, cue, outcome, *, beta):
+        moved = rules.pearce_hall(state, cue, outcome, beta=0, eta=1)
+        return moved._replace(memory=state.memory + beta * state.associability * cue * outcome)
+    excitation.start = rules.pearce_hall.start
+    found = [responses(excitation, f"40A{us} | 8AX+ | X?", beta=0.05).item() for us in ("++", "+")]
+    assert_allclose(found, [0.399, 0.068], rtol=0, atol=6e-4)
 
 
 def test_second_order_conditioning_with_b_alone_in_the_control():
     """TD passes there too; so do exemplars, because the control's B- is nearer to the test."""
-    plain = phenomenon("second-order conditioning", experimental="40A+ | 5B>A-/5_ | B?",
-                       control="40A+ | 5B-/5A- | B?")
+    plain = phenomenon("second-order conditioning",
+                       comparison="40A+ | 5B>A-/5_ | B?  >  40A+ | 5B-/5A- | B?")
     time, exemplars = effects(plain, [column("TD(lambda)"), column(SOFTMAX)], orders=6)
     assert time > 0.02 and exemplars > 0.1
 
@@ -1755,43 +1755,43 @@ def test_empty_trials_are_no_exemplars_and_order_does_not_matter():
 
 
 def test_partial_reinforcement_leaves_a_lower_level_in_every_rule():
-    entry = phenomenon("partial reinforcement extinction", proportion=False, contrast=(0.0, 1.0))
-    assert np.max(effects(entry, experiments.COLUMNS, orders=6)) < 1e-12
+    entry = phenomenon("partial reinforcement extinction",
+                       comparison="40A+50% | 10A- | A?  >  40A+ | 10A- | A?")
+    assert np.max(effects(entry, orders=6)) < 1e-12
 
 
 def test_phenomena_are_matched_named_grouped_and_sourced():
-    seen = {conditioning.TIME_STEPS}
+    seen = {"", conditioning.TIME_STEPS}
     groups = [entry.group for entry in conditioning.PHENOMENA]
     assert list(dict.fromkeys(groups)) == list(conditioning.GROUPS)
     for entry in conditioning.PHENOMENA:
-        assert set(entry.needs) <= seen and entry.name not in seen, entry.name
+        assert entry.needs in seen and entry.name not in seen, entry.name
         seen.add(entry.name)
         assert re.search(r"\b(19|20)\d\d[ab]?\b", entry.source) and entry.species
-        designs = conditioning.compared_designs(entry)
-        mixed = any(len(phase) > 1 for design in designs for phase in design.phases)
-        assert mixed == (entry.order != "alternate"), entry.name
         for factor in (1, 0.3, 0.6):
             first, second = ([sum(trial.count for trial in phase) for phase in
                               conditioning.scaled_design(design, factor).phases]
-                             for design in designs)
+                             for design in conditioning.compared_designs(entry))
             assert first == second, entry.name
 
 
-def test_contrasts_in_the_notation():
-    texts = {entry.name: conditioning.contrast_text(entry) for entry in conditioning.PHENOMENA}
-    assert texts["overshadowing"] == "X: AX+  <  X+"
-    assert texts["blocking"] == "X: A+ | AX+  <  _ | AX+"
-    assert texts["conditioned inhibition: summation"] == "A+/AX- | B+: BX  <  B"
-    assert texts["zero contingency"] == "A: KA+50%/K+50%  <  KA+50%/K-"
-    assert texts["inhibitor gains more than excitor"].endswith("| AB+: BC  >  AD")
+@pytest.mark.parametrize("name, text", [
+    ("overshadowing", "X: AX+  <  X+"), ("blocking", "X: A+ | AX+  <  _ | AX+"),
+    ("conditioned inhibition: summation", "A+/AX-/N- | B+: BX  <  BN"),
+    ("zero contingency", "A: KA+50%/K+50%  <  KA+50%/K-"),
+    ("acquisition slows down", "A: A+ | A+  < twice  _ | A+"),
+    ("partial reinforcement extinction", "A: A+50% | A? | A-  >  A+ | A? | A-")])
+def test_contrasts_in_the_notation(name, text):
+    assert conditioning.contrast_text(phenomenon(name)) == text
 
 
 def test_csv_of_the_atlas_says_what_the_arrays_say(atlas):
-    rows = list(csv.DictReader(io.StringIO(atlas.files["phenomena.csv"])))
-    assert [row["name"] for row in rows[::17]] == list(ATLAS)
-    assert [row["answer"] == "shows it" for row in rows] == list(
-        atlas.arrays["verdict"].ravel() == 1)
-    assert [float(row["effect"]) for row in rows] == list(atlas.arrays["effect"].ravel())
+    rows = csv.DictReader(io.StringIO(atlas.files["phenomena.csv"]))
+    found = [(row["name"], row["answer"], float(row["effect"])) for row in rows]
+    assert found == [
+        (name, experiments.ANSWERS[verdict], effect)
+        for name, *cells in zip(ATLAS, atlas.arrays["verdict"], atlas.arrays["effect"], strict=True)
+        for verdict, effect in zip(*cells, strict=True)]
 
 
 def test_figure_of_the_atlas_is_drawn_from_its_arrays(atlas):
