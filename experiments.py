@@ -37,7 +37,6 @@ import io
 import itertools
 import json
 import multiprocessing
-import platform
 import re
 import shutil
 import subprocess
@@ -2189,13 +2188,17 @@ DESIGN_ROW = ("rule", "group", "trial", "phase", "stimulus", "quantity", "of", "
               "interval_low", "interval_high")
 
 
+def defaults(function, first):
+    """{name: default} of a function's parameters from number `first` on."""
+    parameters = list(inspect.signature(function).parameters.values())
+    return {each.name: each.default for each in parameters[first:]}
+
+
 def rule_rates(name, given):
     """{rate or start value: number} of a rule: as given, as in the atlas, or its default."""
     rule = rules.RULES[name]
-    functions = (rule, 3), (getattr(rule, "start", len), 1)  # and how many arguments are arrays
-    rates = {each.name: each.default for function, first in functions
-             for each in list(inspect.signature(function).parameters.values())[first:]
-             if each.name != "salience"}  # --salience is that of a cue
+    rates = defaults(rule, 3) | defaults(getattr(rule, "start", len), 1)
+    rates.pop("salience", None)  # --salience is that of a cue
     chosen = rates | STATED[name] | given
     return {key: chosen[key] for key in rates if chosen[key] is not None}
 
@@ -2591,13 +2594,12 @@ def judged(claims, verdicts=VERDICTS):
     found = {claim_name(row): row for row in claims}
     for entry in verdicts:
         needs = [*REFERENCE.findall(entry.here), *entry.needs]
-        if found.keys() >= {*needs}:
-            fails = [name for name in needs if not found[name]["holds"]]
-            verdict = f"undecided: {fails[0]} fails" if fails else entry.verdict
-            here = REFERENCE.sub(lambda match: measured_text(found[match[1]]), entry.here)
-            yield entry._replace(verdict=verdict, here=here)
-        else:
+        if not found.keys() >= {*needs}:
             yield entry._replace(verdict="not run", here="")
+            continue
+        here = REFERENCE.sub(lambda match: measured_text(found[match[1]]), entry.here)
+        fails = [f"undecided: {name} fails" for name in needs if not found[name]["holds"]]
+        yield entry._replace(verdict=[*fails, entry.verdict][0], here=here)
 
 
 def verdict_markdown(claims, verdicts=VERDICTS):
@@ -2664,7 +2666,7 @@ def saved_claim(name, row):
 
 def results_text(claims, parameters, **others):
     """A file of results: JSON, which knows no NaN."""
-    versions = {"python": platform.python_version()} | {
+    versions = {"python": sys.version.split()[0]} | {
         name: sys.modules[name].__version__ for name in ("numpy", "matplotlib", "cupy")
         if name in sys.modules}
     content = others | {"claims": claims, "parameters": parameters, "versions": versions}
@@ -2682,9 +2684,7 @@ def run_experiment(name, seed, device, folder):
         getattr(plots, name)(result.arrays, result.claims).savefig(
             folder / f"{name}.png", dpi=110, metadata={"Software": None})
     seconds = round(time.perf_counter() - started, 2)
-    parameters = {"seed": seed, "device": device, "seconds": seconds} | {
-        each.name: each.default
-        for each in list(inspect.signature(function).parameters.values())[2:]}
+    parameters = {"seed": seed, "device": device, "seconds": seconds} | defaults(function, 2)
     claims = [saved_claim(name, row) for row in result.claims]
     texts = result.files | {f"{name}.json": results_text(claims, {name: parameters})}
     for file, text in texts.items():

@@ -2390,13 +2390,13 @@ def design(monkeypatch, tmp_path, capsys):
 
     def run(arguments):
         assert experiments.main(["design", *arguments.split("~"), "--out", str(tmp_path)]) == 0
-        table = list(csv.reader((tmp_path / "design.csv").read_text().splitlines()))
+        lines = (tmp_path / "design.csv").read_text().splitlines()
         rows = {",".join((*row[:3], *row[4:7])): [float(number or "nan") for number in row[7:]]
-                for row in table[1:]}
+                for row in csv.reader(lines[1:])}
         printed = capsys.readouterr().out
         assert printed == (tmp_path / "design.txt").read_text() + (
             f"saved in {tmp_path}: design.txt, design.csv, design.png\n")
-        assert len([*tmp_path.iterdir()]) == 3 and tuple(table[0]) == experiments.DESIGN_ROW
+        assert len(contents(tmp_path)) == 3
         return rows, printed
     return run
 
@@ -2421,19 +2421,15 @@ def test_every_number_of_a_design_is_in_its_table(design, arguments, place, expe
 
 
 def test_every_rule_runs_equals_its_layer_and_has_its_parameters_as_options(design):
-    rows, _ = design("4A+/4AX-/2X? | 2_ | B>A- | X?/B>A?~--rules~" + "~".join(RULES)
-                     + "~--orders~5~--salience~A=0.5~--similarity~AX=0.3~--decay~0.9"
-                     + "~--beta-omitted~0.05")
-    layers = {"RetNet": "hebbian", "Gated DeltaNet": "rescorla_wagner",
-              "PH-attention": "pearce_hall", "MesaNet": "kalman"}
-    seen = {tuple(place.split(",")[::4]) for place in rows}
-    assert {rule for rule, _ in seen} == {*RULES}
-    assert {(rule, layer) for rule, layer in seen if layer not in ("V", "alpha", "response")} == {
-        (rule, layer) for layer, rule in layers.items()}
-    for place, found in rows.items():
-        for layer in layers:
-            assert f",{layer}," not in place or found == pytest.approx(
-                rows[place.replace(layer, "response")], abs=1e-12)
+    rows, _ = design(f"4A+/4AX-/2X? | 2_ | B>A- | X?/B>A?~--rules~{'~'.join(RULES)}~--orders~5"
+                     "~--salience~A=0.5~--similarity~AX=0.3~--decay~0.9~--beta-omitted~0.05")
+    for layer, rule in {"RetNet": "hebbian", "Gated DeltaNet": "rescorla_wagner",
+                        "PH-attention": "pearce_hall", "MesaNet": "kalman"}.items():
+        places = [place for place in rows if f",{layer}," in place]
+        assert {place.partition(",")[0] for place in places} == {rule}
+        for place in places:
+            assert rows[place] == pytest.approx(rows[place.replace(layer, "response")], abs=1e-12)
+    assert {place.partition(",")[0] for place in rows} == {*RULES}
     assert {*experiments.MEANINGS} == {
         name for rule in RULES for name in experiments.rule_rates(rule, experiments.MEANINGS)}
 
@@ -2531,15 +2527,14 @@ def test_earlier_files_stay_whole_when_saving_fails(monkeypatch, capsys, tmp_pat
 
 
 def test_the_figure_has_both_groups_on_one_scale_with_bands_and_the_size_of_the_us():
-    rows = [("rule", group, trial, trial, "A+/AH-", "V", cue, mean, mean - 0.01, mean + 0.01)
-            for group in ("experimental", "control") for cue in "AH"
-            for trial, mean in ((1, 0.1), (2, 0.2))]
+    rows = [("rule", group, trial, trial, "A+/AH-", "V", cue, trial, 0, 3)
+            for group in ("experimental", "control") for cue in "AH" for trial in (1, 2)]
     axis, = plots.design(rows, [0.25, 3]).axes
-    looks = {line.get_label(): (line.get_color(), line.get_linestyle()) for line in axis.lines
+    looks = {(line.get_color(), line.get_linestyle()) for line in axis.lines
              if "," in line.get_label()}
-    assert len(looks) == len({*looks.values()}) == len(axis.collections) == 4
-    levels = [(line.get_xdata()[0], *line.get_ydata()) for line in axis.lines]
-    assert (0, 0.25, 0.25) in levels and (1.5, 0, 1) in levels and (0, 3, 3) not in levels
+    assert len(looks) == len(axis.collections) == 4
+    ends = [(line.get_xdata()[0], *line.get_ydata()) for line in axis.lines]
+    assert (0, 0.25, 0.25) in ends and (1.5, 0, 1) in ends and (0, 3, 3) not in ends
 
 
 # -------------------------------------------------------------- running, saving, command line
@@ -2588,6 +2583,12 @@ def files(*names, ends=("json", "npz", "csv")):
     return {"claims.json", "claims.txt", *(f"{name}.{end}" for name in names for end in ends)}
 
 
+def changed(before, folder):
+    """Names of the files that are not what they were; none is missing."""
+    after = contents(folder)
+    return {name for name in before if after[name] != before[name]}
+
+
 def run(out, *arguments):
     return experiments.main([*arguments, "--out", str(out)])
 
@@ -2602,17 +2603,15 @@ def test_a_run_saves_its_own_files_and_keeps_the_others(fake, tmp_path, monkeypa
     x = np.random.default_rng([7, zlib.crc32(b"first")]).random(3)
     assert np.array_equal(np.load(out / "first.npz")["x"], x)
     assert run(out, "run", "second", "--seed", "0", "second") == 0
-    after = contents(out)
-    changed = {name for name in before if after[name] != before[name]}
-    assert changed == {"claims.json", "claims.txt"}
-    both = json.loads(after["claims.json"])
+    assert changed(before, out) == {"claims.json", "claims.txt"}
+    both = json.loads((out / "claims.json").read_text())
     assert {*both} == {"claims", "verdicts", "parameters", "versions"}
-    assert [both["parameters"][name]["seed"] for name in ("first", "second")] == [7, 0]
-    assert both["parameters"]["second"].items() >= {"size": 3, "device": "cpu"}.items()
+    for name, seed in (("first", 7), ("second", 0)):
+        assert both["parameters"][name].items() >= {
+            "seed": seed, "device": "cpu", "size": 3}.items()
     assert {*both["versions"]} >= {"python", "numpy", "matplotlib"}
-    assert both["claims"][1] == {"experiment": "second", "claim": "number: below one",
-                                 "source": "P1", "paper": "", "measured": 0.5, "interval": None,
-                                 "bound": "< 1", "holds": True}
+    assert both["claims"][1] == {"experiment": "second"} | experiments.claim(
+        "number: below one", "P1", 0.5, below=1)._asdict()
     assert {*both["verdicts"][0]} == {*experiments.Verdict._fields}
     printed = capsys.readouterr()
     assert printed.out.endswith(f"1 of 1 claims hold; results in {out}\n")
@@ -2663,44 +2662,44 @@ def test_a_crash_gives_2_its_reason_and_the_others_results(fake, tmp_path, capsy
     assert "crash failed\nTraceback" in printed.err and "KeyError: 'a\\nkey'\n" in printed.err
     assert printed.err.endswith("experiments.py: failed: crash\n")
     assert "1 of 1 claims hold" in printed.out
-    after = contents(tmp_path)
-    assert {*after} == {*before} and {name for name in after if after[name] != before[name]} == {
-        "claims.json", "fine.json", "fine.npz", "fine.csv"}
+    assert changed(before, tmp_path) == files("fine") - {"claims.txt"}
 
 
-@pytest.mark.parametrize("blocked", ["first.npz", "first.csv", "first.json", "claims.json"])
+@pytest.mark.parametrize("blocked, message", cells("""
+first.npz : first failed: [Errno 5]
+first.csv : first failed: [Errno 5]
+first.json : first failed: [Errno 5]
+claims.json : claims.json is not up to date"""))
 def test_the_files_of_an_experiment_are_replaced_all_or_none(fake, tmp_path, monkeypatch, capsys,
-                                                             blocked):
+                                                             blocked, message):
     fake("first")
     assert run(tmp_path, "first") == 0
-    before, replace, listed, order = contents(tmp_path), os.replace, os.listdir, []
+    before, replace, listed, described = contents(tmp_path), os.replace, os.listdir, []
     monkeypatch.setattr(experiments.os, "listdir", lambda path: sorted(listed(path))[::-1])
 
     def failing(source, target):
-        if Path(target).name == blocked and Path(source).parent.name in ("first", "claims"):
+        if source.parent.name != "earlier" and target.name in ("first.npz", "first.csv"):
+            described.append((tmp_path / "first.json").exists())
+        if target.name == blocked and source.parent.name in ("first", "claims"):
             raise OSError(5, "Input/output error")
-        order.append((Path(source).parent.name, Path(target).name))
         replace(source, target)
     monkeypatch.setattr(experiments.os, "replace", failing)
     for _ in range(2):
         assert run(tmp_path, "first", "--seed", "5") == 2
-        kept = contents(tmp_path)
-        assert {name for name in before if kept[name] != before[name]} == (
+        assert message in capsys.readouterr().err
+        assert changed(before, tmp_path) == (
             files("first") - files() if blocked == "claims.json" else set())
-    assert order[0] == (tmp_path.name, "first.json")  # so that it never describes other files
-    assert blocked != "first.json" or {("first", "first.npz"), ("first", "first.csv")} <= {*order}
-    assert ("claims.json is not up to date" if blocked == "claims.json" else
-            "first failed: [Errno 5]") in capsys.readouterr().err
+    assert described and not any(described)  # the JSON never describes files of another run
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_run_keeps_what_was_saved_and_leaves_nothing_over(fake, tmp_path, capsys, number):
-    stopped, before = threading.Event(), signal.getsignal(number)
+    before = signal.getsignal(number)
 
     def stop():
         os.kill(os.getpid(), number)
         os.kill(os.getpid(), number)
-        stopped.wait(0.3)
+        time.sleep(0.3)
     fake("fine"), fake("stop", action=stop), fake("later")
     assert run(tmp_path / "out", "stop") == 130 and not (tmp_path / "out").exists()
     assert run(tmp_path) == 130
@@ -2712,7 +2711,6 @@ def test_a_stopped_run_keeps_what_was_saved_and_leaves_nothing_over(fake, tmp_pa
         os.kill(os.getpid(), number)
         assert not asked.poll()
     signal.signal(number, before)
-    stopped.set()
 
 
 def test_a_folder_in_use_is_refused_one_left_by_a_killed_run_is_not(fake, tmp_path, capsys,
@@ -2848,32 +2846,39 @@ def test_before_there_is_something_to_save_a_signal_just_ends_the_command(number
 
 
 def test_a_verdict_shows_the_numbers_of_its_claims_if_all_of_them_hold():
-    verdict = experiments.Verdict("A6", "capacity grows as d^1.2", "under a condition: width",
-                                  "exponents {capacity: faithful} and {heads: other}", "capacity",
-                                  ("drift: control",))
-    claims = [{"experiment": experiment, "claim": f"{name}: what: is compared",
-               "measured": measured, "interval": interval, "holds": True}
-              for experiment, name, measured, interval in (
-                  ("capacity", "faithful", 1.2, [1.186, 1.209]), ("heads", "other", 2e-14, None),
-                  ("drift", "control", 3.0, None))]
+    verdict = experiments.Verdict("A6", "capacity grows", "under a condition: width",
+                                  "exponents {heads: one} and {heads: two}", "capacity",
+                                  ("heads: three",))
+    claims = [{"experiment": "heads", "claim": f"{name}: what: is compared", "measured": measured,
+               "interval": interval, "holds": True} for name, measured, interval in (
+                   ("one", 1.2, [1.186, 1.209]), ("two", 2e-14, None), ("three", 3.0, None))]
+
+    def judged(claims):
+        found, = experiments.judged(claims, [verdict])
+        return found
     shown = verdict._replace(here="exponents 1.20 [1.19, 1.21] and 2e-14")
-    assert [*experiments.judged(claims, [verdict])] == [shown]
+    assert judged(claims) == shown
     assert experiments.verdict_markdown(claims, [verdict]).splitlines()[2] == (
         f"|{'|'.join(shown[:5])}|")
-    for missing in range(3):
-        found = experiments.judged(claims[:missing] + claims[missing + 1:], [verdict])
-        assert [*found] == [verdict._replace(verdict="not run", here="")]
+    for missing in itertools.combinations(claims, 2):
+        assert judged(missing) == verdict._replace(verdict="not run", here="")
     claims[2]["holds"] = False
-    assert [*experiments.judged(claims, [verdict])] == [
-        shown._replace(verdict="undecided: drift: control fails")]
+    assert judged(claims) == shown._replace(verdict="undecided: heads: three fails")
 
 
-@pytest.mark.parametrize("number, text", [
-    (0, "0"), (1.2, "1.20"), (-0.0512, "-0.0512"), (123.4, "123"), (999.7, "1,000"),
-    (2.31e7, "23,100,000"), (1, "1.00"), (0.001, "0.00100"), (-2.4e-14, "-2e-14"),
-    (None, "not finite")])
+@pytest.mark.parametrize("number, text", cells("""
+0 : 0
+1.2 : 1.20
+-0.0512 : -0.0512
+123.4 : 123
+999.7 : 1,000
+2.31e7 : 23,100,000
+1 : 1.00
+0.001 : 0.00100
+-2.4e-14 : -2e-14
+None : not finite"""))
 def test_numbers_have_three_digits(number, text):
-    assert experiments.number_text(number) == text
+    assert experiments.number_text(eval(number)) == text
 
 
 def test_verdicts_use_the_four_words_and_experiments_that_exist():
@@ -2938,13 +2943,10 @@ def test_the_readme_s_verdicts_are_those_of_the_claims_it_was_written_from():
 
 
 def test_the_saved_claims_are_of_the_present_sizes_and_bounds(bounds):
-    run = {"seed", "device", "seconds"}
     for name in experiments.EXPERIMENTS.keys() - experiments.BY_NAME_ONLY:
-        function = experiments.EXPERIMENTS[name]
-        sizes = list(inspect.signature(function).parameters.values())[2:]
-        saved = SAVED["parameters"][name]
-        assert {key: saved[key] for key in saved.keys() - run} == json.loads(
-            json.dumps({each.name: each.default for each in sizes}, default=str))
+        sizes = experiments.defaults(experiments.EXPERIMENTS[name], 2)
+        run = {key: SAVED["parameters"][name][key] for key in ("seed", "device", "seconds")}
+        assert SAVED["parameters"][name] == run | json.loads(json.dumps(sizes, default=str))
     saved = {}
     for row in SAVED["claims"]:
         saved.setdefault(row["claim"].partition(":")[0], set()).add(row["bound"])
