@@ -2819,7 +2819,8 @@ def locked(folder):
 def stop_signals():
     """A pipe that is readable after Ctrl-C or SIGTERM, which do nothing else meanwhile.
 
-    So a run ends between two steps, and no second signal disturbs the clean-up.
+    So a run ends between two steps, and no second signal disturbs the clean-up, the last line or
+    the exit status: after a first one they are ignored for good.
     """
     stop, ask = multiprocessing.Pipe(duplex=False)
     before = {number: signal.signal(number, lambda *_: ask.send(None))
@@ -2829,7 +2830,7 @@ def stop_signals():
         yield stop
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_IGN if stop.poll() else handler)
 
 
 @contextmanager
