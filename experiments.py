@@ -2700,7 +2700,7 @@ def work(pipe, *arguments):
     """In a worker: run an experiment; answer (whether it succeeded, a text about it)."""
     if parent := multiprocessing.parent_process():
         threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
-    with pipe, suppress(OSError):  # nobody listens any more
+    with suppress(OSError):  # nobody listens any more
         try:
             pipe.send((True, run_experiment(*arguments)))
         except BaseException:

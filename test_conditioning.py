@@ -2459,6 +2459,7 @@ def test_means_and_effects_have_an_interval_over_orders(design):
 {BLOCKED} : effect             B? -0.4436
 {BLOCKED} : phase 3  response           B? 0.05336
 40T+ | L>T?/T?~--rules~temporal_difference : L>T? at L 0  L>T? at T 0.9852  T? 0.9852
+4L>_>T+ | L>_>T?~--rules~temporal_difference : L>_>T? at L 0.272  L>_>T? at T 0.3439
 B>A-~--rules~hebbian~oja : note: B>A- is one compound in hebbian, oja: temporal_difference
 B>A- : rescorla_wagner: beta 0.1, decay 1.0
 L>T+~--rules~temporal_difference : temporal_difference: beta 0.1, trace 0.9, discount 0.98
