@@ -24,7 +24,7 @@ import signal
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # python -P leaves it out
-if __name__ == "__main__":  # stopped while the imports below take their second: just end
+if __name__ == "__main__":  # Ctrl-C and SIGTERM just end it, until there is something to save
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, lambda *_: os._exit(130))
@@ -36,7 +36,6 @@ import io
 import itertools
 import json
 import multiprocessing
-import platform
 import re
 import shutil
 import subprocess
@@ -54,7 +53,6 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import matplotlib
 import numpy as np
 
 import plots
@@ -98,7 +96,6 @@ from conditioning import (
     retained_response,
     retention,
     softmax_attention,
-    time_steps,
     trial_sequence,
     trial_steps,
     trial_trace,
@@ -1943,66 +1940,46 @@ DESIGN_ROW = ("rule", "group", "trial", "phase", "stimulus", "quantity", "of", "
               "interval_low", "interval_high")
 
 
-class Once(argparse.Action):
-    """An option that is given at most once."""
+def defaults(function, first):
+    """{name: default} of a function's parameters from number `first` on."""
+    parameters = list(inspect.signature(function).parameters.values())
+    return {each.name: each.default for each in parameters[first:]}
 
-    def __call__(self, parser, namespace, values, option_string=None):
-        """Set the option; an error if it was set before."""
-        if self.dest in namespace.given:
-            raise argparse.ArgumentError(self, "is given twice")
-        namespace.given.append(self.dest)
-        setattr(namespace, self.dest, values)
+
+def rule_rates(name, given):
+    """{rate or start value: number} of a rule: as given, as in the atlas, or its default."""
+    rule = rules.RULES[name]
+    rates = defaults(rule, 3) | defaults(getattr(rule, "start", len), 1)
+    rates.pop("salience", None)  # --salience is that of a cue
+    chosen = rates | STATED[name] | given
+    return {key: chosen[key] for key in rates if chosen[key] is not None}
 
 
 def named_number(text):
     """A pair such as A=0.5."""
     name, _, number = text.partition("=")
     try:
-        return "".join(sorted(name)), float(number)
+        return name, float(number)
     except ValueError:
         raise argparse.ArgumentTypeError(f"must be such as A=0.5, got {text!r}") from None
 
 
-def by_name(pairs):
-    """{name: number} of such pairs; CommandError if a name is given twice."""
-    found = {}
-    for name, number in pairs:
-        if name in found:
-            raise CommandError(f"{name} is given twice")
-        found[name] = number
-    return found
-
-
-def folder_name(text):
-    """The name of a folder; not empty."""
-    if not text.strip():
-        raise argparse.ArgumentTypeError("must name a folder")
-    return text
-
-
-def rule_options(rule):
-    """{name: default} of a rule's rates and start values; None where it has no default."""
-    start = list(inspect.signature(getattr(rule, "start", len)).parameters.values())[1:]
-    own = list(inspect.signature(rule).parameters.values())[3:]
-    return {each.name: None if each.default is each.empty else each.default
-            for each in own + start if each.name != "salience"}  # --salience is that of a cue
-
-
-def add_design_arguments(parser):
-    """The arguments of `design`: every rate of every rule is an option."""
-    parser.description = (
+def design_parser():
+    """The options of `python experiments.py design ...`: every rate of every rule is one."""
+    parser = Parser(
+        "experiments.py design",
         "Run a design such as '10A+ | 10AB+ | B?' through learning rules: strength V and "
         "associability alpha of every cue after every trial, and the response at each test, also "
         "of the attention layer that equals the rule. Phases: |, mixed trials: /, omission: -, a "
-        "larger US: ++, an empty trial: _, a test: ?, a serial compound: B>A+.")
-    parser.set_defaults(given=[])
-    parser.add_argument("text", metavar="DESIGN", help="such as '10A+/10AB- | B?'")
-    add = partial(parser.add_argument, action=Once)
+        "larger US: ++, an empty trial: _, a test: ?, a serial compound: B>A+. Saves design.txt, "
+        "design.csv and design.png.")
+    add = parser.add_argument
+    add("text", metavar="DESIGN", help="such as '10A+/10AB- | B?'")
     add("--control", metavar="DESIGN", help="a second group, which gives the effect")
     add("--rules", nargs="+", choices=rules.RULES, metavar="RULE", help=", ".join(rules.RULES),
         default=["rescorla_wagner", "hebbian"])
     for name, meaning in MEANINGS.items():
-        takers = [rule for rule in rules.RULES if name in rule_options(rules.RULES[rule])]
+        takers = [rule for rule in rules.RULES if name in rule_rates(rule, MEANINGS)]
         add(f"--{name.replace('_', '-')}", type=float, metavar="NUMBER",
             nargs=2 if name == "bounds" else None, help=f"{meaning} ({', '.join(takers)})")
     add("--us", nargs=2, type=float, default=(1.0, 2.0), metavar="SIZE",
@@ -2014,67 +1991,54 @@ def add_design_arguments(parser):
     add("--compound", choices=("sum", "normalised"), default="sum",
         help="normalised: every stimulus has length 1, as with normalised keys")
     add("--order", choices=("alternate", "random"), default="alternate", help="of mixed trials")
-    add("--orders", type=seed_number, default=1, metavar="N",
+    add("--orders", type=whole_number, default=1, metavar="N",
         help="more than one: random orders, means with 95%% intervals over them")
-    add("--seed", type=seed_number, default=0, help="of the random orders")
-    add("--out", type=folder_name, default="results",
-        help="folder of design.txt, design.csv, design.png")
+    return parser
 
 
 def design_command(options):
     """Run, print and save a design; an error in one line for what cannot be run."""
-    rates = design_rates(options)
-    texts = {"experimental": options.text, "control": options.control}
-    designs = {group: parse_design(text) for group, text in texts.items() if text is not None}
-    choices = {
-        "cues": sorted({cue for design in designs.values() for cue in design.cues}),
-        "us": options.us, "saliences": by_name(options.salience),
-        "similarity": by_name(options.similarity), "compound": options.compound,
-        "order": "random" if options.orders > 1 else options.order, "orders": options.orders,
-        "seed": options.seed}
+    given = {name: value for name, value in vars(options).items()
+             if name in MEANINGS and value is not None}
+    rates = {rule: rule_rates(rule, given) for rule in options.rules}
+    for name in given.keys() - set().union(*rates.values()):
+        raise CommandError(f"--{name.replace('_', '-')} is a parameter of none of the rules "
+                           f"{', '.join(rates)}")
+    designs = {"experimental": parse_design(options.text)}
+    if options.control is not None:
+        designs["control"] = parse_design(options.control)
+    coding = {"cues": sorted(set().union(*(design.cues for design in designs.values()))),
+              "us": options.us, "saliences": dict(options.salience),
+              "similarity": dict(options.similarity), "compound": options.compound}
+    orders = {"order": "random" if options.orders > 1 else options.order,
+              "orders": options.orders, "seed": options.seed}
     for name, values in rates.items():
         for design in designs.values():
-            check_size(name, design, choices)
-            check_stable(name, values, design, choices)
-    with np.errstate(all="ignore"):
-        rows = [row for name in rates for row in rule_rows(name, rates[name], designs, choices)]
-    report = "\n".join([
-        *(f"{group}: {design.text}" for group, design in designs.items()),
-        *(f"note: {note}" for note in design_notes(designs, rates, options.orders, rows)),
-        *report_lines(rates, rows)])
-    sizes = {options.us[trial.outcome == "++"] for design in designs.values()
-             for phase in design.phases for trial in phase if "+" in trial.outcome}
-    out = Path(options.out)
-    with folder_in_use(out) as aside:
+            check_size(name, design, len(coding["cues"]), options.orders)
+            check_stable(name, values, design, coding)
+    rows, results = [], []
+    for name, values in rates.items():
+        with np.errstate(all="ignore"):
+            found = rule_rows(name, values, designs, coding, orders)
+        rows += found
+        results += report_lines(name, values, found)
+    report = "\n".join([*(f"{group}: {design.text}" for group, design in designs.items()),
+                        *(f"note: {note}" for note in design_notes(designs, rates, rows, orders)),
+                        *results])
+    with stop_signals(), folder_in_use(options.out) as aside:
         (aside / "design.txt").write_text(report + "\n", encoding="utf-8")
         with open(aside / "design.csv", "w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([DESIGN_ROW, *rows])
-        plots.design(rows, sizes).savefig(aside / "design.png", dpi=110,
-                                          metadata={"Software": None})
-        move_into_place("design", aside, out)
-    say(f"{report}\nsaved in {out}: design.txt, design.csv, design.png")
+        plots.design(rows, options.us).savefig(aside / "design.png", dpi=110,
+                                               metadata={"Software": None})
+        move_into_place("design", aside, options.out)
+    say(f"{report}\nsaved in {options.out}: design.txt, design.csv, design.png")
     return 0
 
 
-def design_rates(options):
-    """{rule: {rate or start value: number}}; those that are not given, as in the atlas."""
-    given = {name: vars(options)[name] for name in options.given if name in MEANINGS}
-    rates = {}
-    for name in options.rules:
-        own = rule_options(rules.RULES[name])
-        stated = own | STATED[name] | given
-        rates[name] = {key: stated[key] for key in own if stated[key] is not None}
-    for name in given:
-        if not any(name in values for values in rates.values()):
-            raise CommandError(f"--{name.replace('_', '-')} is a parameter of none of the rules "
-                               f"{', '.join(rates)}")
-    return rates
-
-
-def check_size(name, design, choices):
+def check_size(name, design, cues, orders):
     """CommandError for more trials than a run takes, or for more memory than about 1 GB."""
     trials = sum(trial.count for phase in design.phases for trial in phase)
-    cues, orders = len(choices["cues"]), choices["orders"]
     each = {"kalman": cues, "temporal_difference": design.steps}.get(name, 1)
     if not cues or trials > MOST_TRIALS or trials * orders * cues * each > MOST_STRENGTHS:
         raise CommandError(
@@ -2083,7 +2047,7 @@ def check_size(name, design, choices):
             f"x {cues}")
 
 
-def check_stable(name, rates, design, choices):
+def check_stable(name, rates, design, coding):
     """CommandError where a trial, repeated, does not bring the strengths nearer to a limit.
 
     After a trial, or a round of a phase's trial types (with time in steps, a round can grow where
@@ -2098,65 +2062,58 @@ def check_stable(name, rates, design, choices):
         return
     rule, fixed = rules.RULES[name], {key: rates[key] for key in rates if key != "floor"}
     if "associability" in rates:
-        moves = eta + rates.get("theta", 0.0) > 0
-        if not np.all(np.isfinite(rates["bounds"])):
-            raise CommandError("--bounds must be two finite numbers")
+        rules.checked_range("bounds", np.array(rates["bounds"]))
+        moves = rates.get("theta", eta) > 0
         fixed = {"beta": beta * max(rates["associability"], rates["bounds"][1] * moves)}
-        rule = rules.bush_mosteller if name == "mackintosh" else rules.rescorla_wagner
-    singles = [(trial,) for phase in design.phases for trial in phase]
-    for types in dict.fromkeys([*singles, *filter(len, design.phases)]):
-        once = design._replace(phases=([trial._replace(count=1) for trial in types],))
-        arrays, given = learner_arrays(rule, once, fixed, **choices | {"order": "alternate"})
-        K = arrays.cues.shape[-1]
-        start = getattr(rule, "start", np.array)(np.eye(K + 1, K)[..., None])
+        rule = rules.bush_mosteller if name == "mackintosh" else rescorla_wagner
+    K, rounds = len(coding["cues"]), ["/".join(map(str, phase)) for phase in design.phases if phase]
+    start = getattr(rule, "start", np.array)(np.eye(K + 1, K)[..., None])  # unit vectors and 0
+    for types in dict.fromkeys("/".join(rounds).split("/") + rounds):
+        arrays, given = learner_arrays(rule, types, fixed, **coding)
         _, state = learn(rule, *arrays[:2], test=arrays.test, state=start, **given)
         *ends, from_0 = rules.memory_of(state)[..., 0]
         factors = np.append(np.linalg.eigvals(ends - from_0), 1 - eta * np.max(arrays.cues**2))
         growth = np.max(abs(factors) * (abs(factors - 1) > 1e-6))
         if growth > 1 - 1e-9:
-            raise CommandError(f"{name} is unstable: after {'/'.join(map(str, types))} an error is "
-                               f"{growth:.3g} times as large; use smaller rates")
+            raise CommandError(f"{name} is unstable: after {types} an error is {growth:.3g} times "
+                               "as large; use smaller rates")
 
 
-def rule_rows(name, rates, designs, choices):
-    """The rows (`DESIGN_ROW`) of a rule: every group, then the effect where the tests are alike."""
-    answers = {}
-    for group, design in designs.items():
-        for quantity, values, places, cues in group_samples(name, rates, design, choices):
-            yield from interval_rows(name, group, quantity, values, places, cues)
-            if quantity == "response":
-                answers[group] = values, places
-    if len(answers) > 1:
-        (first, places), (second, others) = answers.values()
-        if [text for *_, text in places] == [text for *_, text in others]:
-            yield from interval_rows(name, "experimental - control", "effect", first - second,
-                                     places, [""])
+def rule_rows(name, rates, designs, coding, orders):
+    """The rows (`DESIGN_ROW`) of a rule: every group, then the effect where the tests are alike.
+
+    A row has the mean over the orders and, if there are several, its 95% interval.
+    """
+    samples = [(group, *sample) for group, design in designs.items()
+               for sample in group_samples(name, rates, design, coding, orders)]
+    tests = [(values, places) for _, quantity, values, places, _ in samples
+             if quantity == "response"]
+    if len({tuple(text for *_, text in places) for _, places in tests}) < len(tests):
+        (first, places), (second, _) = tests
+        samples.append(("experimental - control", "effect", first - second, places, [""]))
+    rows = []
+    for group, quantity, values, places, cues in samples:
+        values = values.reshape(-1, len(places) * len(cues))
+        if not np.max(abs(values)) < 1e100:
+            raise CommandError(f"{name} runs beyond the largest number: use smaller rates")
+        none = [None] * values.shape[1]
+        found = mean_interval(values) if len(values) > 1 else (values[0], none, none)
+        rows += [(name, group, *place, quantity, cue, *numbers) for (place, cue), *numbers in
+                 zip(itertools.product(places, cues), *found, strict=True)]
+    return rows
 
 
-def interval_rows(name, group, quantity, values, places, cues):
-    """Rows of samples (..., places, cues): mean and 95% interval over the orders, if several."""
-    values = values.reshape(-1, len(places), len(cues))
-    if not np.max(abs(values)) < 1e100:
-        raise CommandError(f"{name} runs beyond the largest number: use smaller rates")
-    none = np.full(values.shape[1:], None)
-    found = mean_interval(values) if len(values) > 1 else (values[0], none, none)
-    for place, *numbers in zip(places, *found, strict=True):
-        for cue, *cell in zip(cues, *numbers, strict=True):
-            yield name, group, *place, quantity, cue, *cell
-
-
-def group_samples(name, rates, design, choices):
+def group_samples(name, rates, design, coding, orders):
     """(quantity, samples, places, cues): V and alpha of cues, responses of the rule and its layer.
 
     V is the response to the cue alone. alpha of a cue is the mean over its features, weighted by
     their squares (with dissimilar cues: that of its feature).
     """
-    rule, cues = rules.RULES[name], choices["cues"]
-    steps = design.steps if rule is rules.temporal_difference else 1
-    trials, tests = design_places(design, choices, steps)
-    alone = design_arrays(" | ".join(f"{cue}?" for cue in cues),
-                          **choices | {"order": "alternate"}).cues
-    arrays, given = learner_arrays(rule, design, rates, **choices)
+    rule, cues = rules.RULES[name], coding["cues"]
+    steps = design.steps if name == "temporal_difference" else 1
+    trials, tests = design_places(design, steps > 1, **orders)
+    alone = design_arrays("/".join(f"{cue}?" for cue in cues), **coding).cues
+    arrays, given = learner_arrays(rule, design, rates, **coding, **orders)
     predictions, _, (memory, alpha) = learn(rule, *arrays[:2], test=arrays.test, path=True, **given)
     yield "V", memory[..., steps - 1::steps, :, 0] @ alone.T, trials, cues
     if alpha is not None:
@@ -2184,55 +2141,52 @@ def equal_layer(name, rates, outcomes):
         yield "MesaNet", mesa_attention, {"ridge": rates["noise"] / rates["prior"]}
 
 
-def design_places(design, choices, steps):
+def design_places(design, in_time, order, orders, seed):
     """((trial, phase, stimulus) of each trial, ("", phase, stimulus) of each test).
 
-    Where the orders differ, a trial's stimulus is all those of its phase. For a rule with time each
-    step of a test that has a cue is a test.
+    Where the orders differ, a trial's stimulus is all those of its phase. In time each step of a
+    serial test is a test.
     """
     trials, tests = [], []
-    rng = None if choices["order"] == "alternate" else np.random.default_rng([choices["seed"], 0])
+    rng = None if order == "alternate" else np.random.default_rng([seed, 0])
     for place, phase in enumerate(trial_sequence(design, rng=rng), 1):
         mixed = "/".join(map(str, design.phases[place - 1]))
         for trial in phase:
-            trials.append((len(trials) + 1, place, mixed if choices["orders"] > 1 else str(trial)))
-            shown = [step for step in (time_steps(trial, steps) if steps > 1 else [trial])
-                     if step.cues and step.outcome == "?"]
-            tests += [("", place, f"{trial} at {step.cues}" if len(shown) > 1 else str(trial))
-                      for step in shown]
+            trials.append((len(trials) + 1, place, mixed if orders > 1 else str(trial)))
+            if trial.outcome == "?":
+                steps = trial.cues.split(">") if in_time else [""]
+                tests += [("", place, f"{trial} at {step}" if len(steps) > 1 else str(trial))
+                          for step in steps if step != "_"]
     return trials, tests
 
 
-def design_notes(designs, rates, orders, rows):
+def design_notes(designs, rates, rows, orders):
     """What to mind of a design, one text each."""
     phases = [phase for design in designs.values() for phase in design.phases]
     serial = [trial for phase in phases for trial in phase if ">" in trial.cues]
     timeless = ", ".join(name for name in rates if name != "temporal_difference")
-    if orders == 1 and any(len({trial for trial in phase if trial.outcome != "?"}) > 1
-                           for phase in phases):
+    if orders["orders"] == 1 and any(
+            sum(trial.outcome != "?" for trial in phase) > 1 for phase in phases):
         yield "one order of mixed trials, and the result can depend on it: try --orders 100"
     if serial and timeless:
-        together = "".join(sorted(set(serial[0].cues) - {*"_>"})) + serial[0].outcome
-        yield f"{serial[0]} is {together} in {timeless}: temporal_difference has steps of time"
+        yield f"{serial[0]} is one compound in {timeless}: temporal_difference has steps of time"
     if len(designs) > 1 and not any("effect" in row for row in rows):
         yield "the groups are not asked the same tests (such as X?): no effect"
 
 
-def report_lines(rates, rows):
-    """Each rule as text: strengths after each phase, responses and effects.
+def report_lines(name, rates, rows):
+    """A rule as text: strengths after each phase, responses and effects.
 
     A line holds all values of one group, phase and quantity. The CSV has every trial.
     """
-    rules_lines = {rule: {} for rule in rates}
-    for rule, group, _, phase, stimulus, quantity, of, mean, low, high in rows:
+    lines = {}
+    for _, group, _, phase, stimulus, quantity, of, mean, low, high in rows:
         if not of or {*"+-_"} & {*stimulus}:  # no strengths where a phase only tests
-            cells = rules_lines[rule].setdefault(
-                f"  {group:<22} phase {phase:<3}{quantity:<19}", {})
+            line = lines.setdefault(f"  {group:<22} phase {phase:<3}{quantity:<19}", {})
             between = f" ({low:.4g} to {high:.4g})" if low != high else ""
-            cells[of or len(cells)] = f"{of or stimulus} {mean:.4g}{between}"
-    for rule, lines in rules_lines.items():
-        yield f"{rule}: " + ", ".join(f"{key} {value}" for key, value in rates[rule].items())
-        yield from (line + "  ".join(cells.values()) for line, cells in lines.items())
+            line[of or len(line)] = f"{of or stimulus} {mean:.4g}{between}"
+    return [f"{name}: " + ", ".join(f"{key} {value}" for key, value in rates.items()),
+            *(start + "  ".join(line.values()) for start, line in lines.items())]
 
 
 # ----------------------------------------------------------------------------------------- verdicts
@@ -2360,7 +2314,9 @@ VERDICTS = (
             "least excess over a shared error {atlas: inhibitors gain more than excitors}",
             "atlas"),
 )
-VERDICT_COLUMNS = ("label", "source_says", "verdict", "here", "figure")
+VERDICT_COLUMNS = {"label": 6, "the source says": 32, "verdict": 22, "here": 39, "figure": 13}
+CLAIM_COLUMNS = {"experiment": 13, "source": 6, "claim": 40, "paper": 9, "measured": 22,
+                 "bound": 13, "": 5}
 REFERENCE = re.compile(r"\{([^{}]+)\}")
 
 
@@ -2377,9 +2333,8 @@ def number_text(number):
 
 def measured_text(row):
     """What a claim measured, with its interval: 1.20 [1.19, 1.21]."""
-    interval = "" if row["interval"] is None else " [{}, {}]".format(
-        *map(number_text, row["interval"]))
-    return number_text(row["measured"]) + interval
+    interval = row["interval"] and f" [{', '.join(map(number_text, row['interval']))}]"
+    return number_text(row["measured"]) + (interval or "")
 
 
 def claim_name(row):
@@ -2387,26 +2342,45 @@ def claim_name(row):
     return f"{row['experiment']}: {row['claim'].partition(':')[0]}"
 
 
-def verdict_rows(claims, verdicts=VERDICTS):
-    """[label, what the source says, verdict, here, figure] of each verdict, from saved claims."""
-    found, rows = {claim_name(row): row for row in claims}, []
+def judged(claims, verdicts=VERDICTS):
+    """The verdicts with the numbers of saved claims in place of their names."""
+    found = {claim_name(row): row for row in claims}
     for entry in verdicts:
         needs = [*REFERENCE.findall(entry.here), *entry.needs]
-        if not all(name in found for name in needs):
-            verdict, here = "not run", ""
-        else:
-            fails = [name for name in needs if not found[name]["holds"]]
-            verdict = f"undecided: {fails[0]} fails" if fails else entry.verdict
-            here = REFERENCE.sub(lambda match: measured_text(found[match[1]]), entry.here)
-        rows.append([entry.label, entry.source_says, verdict, here, entry.figure])
-    return rows
+        if not found.keys() >= {*needs}:
+            yield entry._replace(verdict="not run", here="")
+            continue
+        here = REFERENCE.sub(lambda match: measured_text(found[match[1]]), entry.here)
+        fails = [f"undecided: {name} fails" for name in needs if not found[name]["holds"]]
+        yield entry._replace(verdict=[*fails, entry.verdict][0], here=here)
 
 
 def verdict_markdown(claims, verdicts=VERDICTS):
     """The verdicts as the README shows them."""
-    rows = [["label", "the source says", "verdict", "here", "figure"], ["---"] * 5,
-            *verdict_rows(claims, verdicts)]
+    rows = [VERDICT_COLUMNS, ["---"] * 5, *(entry[:5] for entry in judged(claims, verdicts))]
     return "\n".join(f"|{'|'.join(row)}|" for row in rows)
+
+
+def table(columns, rows):
+    """Rows of texts under columns {title: width}, each cell wrapped to its column's width."""
+    widths, lines = columns.values(), []
+    for row in [columns, ["-" * width for width in widths], *rows]:
+        cells = [textwrap.wrap(cell, width) for cell, width in zip(row, widths, strict=True)]
+        lines += ["  ".join(map(str.ljust, parts, widths)).rstrip()
+                  for parts in zip_longest(*cells, fillvalue="")]
+    return "\n".join(lines)
+
+
+def verdict_table(claims):
+    """The verdicts in 120 columns."""
+    return table(VERDICT_COLUMNS, [entry[:5] for entry in judged(claims)])
+
+
+def claims_table(claims):
+    """The claims in 120 columns."""
+    return table(CLAIM_COLUMNS, [
+        [row["experiment"], row["source"], row["claim"], row["paper"], measured_text(row),
+         row["bound"], "holds" if row["holds"] else "FAILS"] for row in claims])
 
 
 # ------------------------------------------------------------------------------- one experiment
@@ -2414,17 +2388,11 @@ def verdict_markdown(claims, verdicts=VERDICTS):
 BY_NAME_ONLY = {"benchmark"}
 LONG_ONES = {"trained", "atlas", "capacity"}  # started first, so that none of them is alone at last
 SILENCE = 4.5  # seconds without a line of progress, at most
-STOPS = (signal.SIGINT, signal.SIGTERM)
 WORKERS = {"cpu": multiprocessing.get_context("spawn").Process, "gpu": threading.Thread}
 
 
 class CommandError(Exception):
-    """Printed in one line; then the command ends with the status."""
-
-    def __init__(self, message, status=2):
-        """2: the command could not be carried out."""
-        super().__init__(message)
-        self.status = status
+    """Why a command could not be carried out, in one line."""
 
 
 def device_module(device):
@@ -2437,13 +2405,8 @@ def device_module(device):
             raise RuntimeError("no CUDA device")
         (cupy.ones((2, 2)) @ cupy.ones((2, 2))).get()
     except Exception as reason:
-        raise CommandError(f"--device gpu is not available: {reason_text(reason)}") from None
+        raise CommandError(f"--device gpu is not available: {reason!r}") from None
     return cupy
-
-
-def reason_text(error):
-    """An exception in one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def saved_claim(name, row):
@@ -2454,66 +2417,57 @@ def saved_claim(name, row):
     return saved
 
 
-def saved_content(claims, parameters, seed, device):
-    """What NAME.json and claims.json have in common."""
-    versions = {"python": platform.python_version(), "numpy": np.__version__,
-                "matplotlib": matplotlib.__version__}
-    if device == "gpu":
-        versions["cupy"] = device_module(device).__version__
-    return {"claims": claims, "parameters": parameters, "seed": seed, "device": device,
-            "versions": versions}
-
-
-def json_text(content):
-    """The content as JSON, which knows no NaN."""
+def results_text(claims, parameters, **others):
+    """A file of results: JSON, which knows no NaN."""
+    versions = {"python": sys.version.split()[0]} | {
+        name: sys.modules[name].__version__ for name in ("numpy", "matplotlib", "cupy")
+        if name in sys.modules}
+    content = others | {"claims": claims, "parameters": parameters, "versions": versions}
     return json.dumps(content, indent=1, default=str, allow_nan=False)
 
 
 def run_experiment(name, seed, device, folder):
-    """Run one experiment and write its files into `folder`."""
+    """Run one experiment and write its files into a new folder; returns a line about it."""
     function, started = EXPERIMENTS[name], time.perf_counter()
+    folder.mkdir()
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     result = function(rng, device_module(device))
     np.savez_compressed(folder / f"{name}.npz", **result.arrays)
     if hasattr(plots, name):
         getattr(plots, name)(result.arrays, result.claims).savefig(
             folder / f"{name}.png", dpi=110, metadata={"Software": None})
-    sizes = {key: parameter.default
-             for key, parameter in list(inspect.signature(function).parameters.items())[2:]}
-    parameters = {"seed": seed, "device": device,
-                  "seconds": round(time.perf_counter() - started, 2)} | sizes
-    content = saved_content([saved_claim(name, row) for row in result.claims],
-                            {name: parameters}, seed, device)
-    for file, text in (result.files | {f"{name}.json": json_text(content)}).items():
+    seconds = round(time.perf_counter() - started, 2)
+    parameters = {"seed": seed, "device": device, "seconds": seconds} | defaults(function, 2)
+    claims = [saved_claim(name, row) for row in result.claims]
+    texts = result.files | {f"{name}.json": results_text(claims, {name: parameters})}
+    for file, text in texts.items():
         (folder / file).write_text(text, encoding="utf-8")
+    holding = sum(row["holds"] for row in claims)
+    return f"ended after {seconds} s: {holding} of {len(claims)} claims hold"
 
 
 # --------------------------------------------------------------------------------- side by side
 
 
-def work(pipe, seed, device, aside):
-    """In a worker: run each experiment that the pipe names; answer None, or how it failed."""
+def work(pipe, *arguments):
+    """In a worker: run an experiment; answer (whether it succeeded, a text about it)."""
     if parent := multiprocessing.parent_process():
         threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
-    with suppress(EOFError, OSError):  # the other end is gone
-        while name := pipe.recv():
-            try:
-                (aside / name).mkdir()
-                run_experiment(name, seed, device, aside / name)
-                pipe.send(None)
-            except BaseException as error:
-                pipe.send((reason_text(error), traceback.format_exc()))
+    with suppress(OSError):  # nobody listens any more
+        try:
+            pipe.send((True, run_experiment(*arguments)))
+        except BaseException:
+            pipe.send((False, f"failed\n{traceback.format_exc()}"))
 
 
-def new_worker(options, aside):
+def new_worker(device, *arguments):
     """(pipe, worker): a process with one BLAS thread; for the GPU a thread of this process.
 
     The worker's end of the pipe is the worker's alone, so that its death ends the pipe. Ctrl-C
     goes to every process of a terminal: it is blocked there, and this process ends the others.
     """
-    pipe, theirs = multiprocessing.Pipe()
-    worker = WORKERS[options.device](
-        target=work, args=(theirs, options.seed, options.device, aside), daemon=True)
+    pipe, theirs = multiprocessing.Pipe(duplex=False)
+    worker = WORKERS[device](target=work, args=(theirs, *arguments), daemon=True)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     resource_tracker.ensure_running()  # it would unblock SIGINT if it were started by start()
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -2534,60 +2488,45 @@ def worker_count(names, device):
 def run_experiments(names, options, aside, stop):
     """{name: saved?} of the experiments, each saved as it ends; all, unless `stop` is readable."""
     waiting, running, ended = sorted(names, key=lambda name: name not in LONG_ONES), {}, {}
-    idle, most = [], worker_count(names, options.device)
+    most = worker_count(names, options.device)
     try:
         while waiting or running:
             while waiting and len(running) < most:
-                pipe, worker = idle.pop() if idle else new_worker(options, aside)
-                running[pipe] = waiting[0], worker
-                with suppress(OSError):  # a worker that died meanwhile: its pipe has ended
-                    pipe.send(waiting[0])
-                say(f"{waiting.pop(0)} started", "stderr")
+                name = waiting.pop(0)
+                pipe, worker = new_worker(options.device, name, options.seed, options.device,
+                                          aside / name)
+                running[pipe] = name, worker
+                say(f"{name} started", "stderr")
             ready = wait([stop, *running], timeout=SILENCE)
             if stop in ready:
                 break
             for pipe in ready:
                 name, worker = running.pop(pipe)
-                try:
-                    failure = pipe.recv()
-                    idle.append((pipe, worker))
-                except (EOFError, OSError):
-                    worker.join()
-                    failure = f"its process ended with exit code {worker.exitcode}", ""
-                ended[name] = saved(name, failure, Path(options.out), aside)
+                ended[name], text = ending(name, pipe, worker, aside, options.out)
+                say(f"{name} {text}", "stderr")
             if not ready:
                 say(f"still running: {', '.join(name for name, _ in running.values())}",
                     "stderr")
     finally:
-        for _, worker in [*running.values(), *idle]:
+        for _, worker in running.values():
             if hasattr(worker, "kill"):  # a thread ends with this process
                 worker.kill()
                 worker.join()
     return ended
 
 
-def saved(name, failure, out, aside):
-    """Whether the experiment's results are in `out` now; one line says so, or why not."""
-    (out / f"{name}.error").unlink(missing_ok=True)
-    if failure is None:
-        try:
+def ending(name, pipe, worker, aside, out):
+    """(whether the experiment's results are in `out` now, a text about it)."""
+    try:
+        succeeded, text = pipe.recv()
+        if succeeded:
             move_into_place(name, aside / name, out)
-        except OSError as error:
-            failure = reason_text(error), ""
-    if failure is None:
-        content = read_results(out / f"{name}.json")
-        holding = sum(row["holds"] for row in content["claims"])
-        say(f"{name} ended after {content['parameters'][name]['seconds']:.1f} s: "
-            f"{holding} of {len(content['claims'])} claims hold", "stderr")
-        return True
-    reason, trace = failure
-    shutil.rmtree(aside / name, ignore_errors=True)
-    with suppress(OSError):
-        if trace:
-            (out / f"{name}.error").write_text(trace, encoding="utf-8")
-            reason += f" (traceback in {out / name}.error)"
-    say(f"experiments.py: {name} failed, {reason}", "stderr")
-    return False
+        return succeeded, text
+    except EOFError:
+        worker.join()
+        return False, f"failed: its process ended with exit code {worker.exitcode}"
+    except OSError as error:
+        return False, f"failed: {error}"
 
 
 def move_into_place(name, folder, out):
@@ -2610,22 +2549,6 @@ def move_into_place(name, folder, out):
         raise
 
 
-@contextmanager
-def stop_signals():
-    """A pipe that is readable after Ctrl-C or SIGTERM, which do nothing else meanwhile.
-
-    So a run ends between two steps, and no second signal disturbs the clean-up or the last line.
-    """
-    stop, ask = multiprocessing.Pipe(duplex=False)
-    before = {number: signal.signal(number, lambda *_: ask.send(None)) for number in STOPS
-              if signal.getsignal(number) != signal.SIG_IGN}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, signal.SIG_IGN if stop.poll() else handler)
-
-
 # ------------------------------------------------------------------------------ folder of results
 
 
@@ -2643,6 +2566,24 @@ def locked(folder):
         raise CommandError(f"{folder} is in use by another run") from None
     except (ImportError, OSError):
         return None
+
+
+@contextmanager
+def stop_signals():
+    """A pipe that is readable after Ctrl-C or SIGTERM, which do nothing else meanwhile.
+
+    So a run ends between two steps, and no second signal disturbs the clean-up, the last line or
+    the exit status: after a first one they are ignored for good.
+    """
+    stop, ask = multiprocessing.Pipe(duplex=False)
+    before = {number: signal.signal(number, lambda *_: ask.send(None))
+              for number in (signal.SIGINT, signal.SIGTERM)
+              if signal.getsignal(number) != signal.SIG_IGN}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_IGN if stop.poll() else handler)
 
 
 @contextmanager
@@ -2667,144 +2608,115 @@ def folder_in_use(out):
             os.close(lock)
 
 
-def read_results(path):
-    """The content of a NAME.json or claims.json; CommandError if it is not one of ours."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        fields = {"experiment", *Claim._fields}
-        if isinstance(content["parameters"], dict) and all(
-                fields <= row.keys() for row in content["claims"]):
-            return content
-    except (ValueError, KeyError, TypeError, AttributeError, OSError):
-        pass
-    raise CommandError(f"{path} is not a results file: move it away or choose another --out")
-
-
 def saved_results(out):
-    """The content of every NAME.json in `out`; CommandError if one, or claims.json, is not ours."""
-    found = [read_results(out / f"{name}.json") for name in ["claims", *EXPERIMENTS]
-             if (out / f"{name}.json").exists()]
-    return found[(out / "claims.json").exists():]
+    """{name: content} of each NAME.json and of claims.json; CommandError if one is not ours."""
+    found = {}
+    for name in [*EXPERIMENTS, "claims"]:
+        path = out / f"{name}.json"
+        if path.exists():
+            try:
+                found[name] = json.loads(path.read_text(encoding="utf-8"))
+                ours = found[name]["parameters"].keys() and all(
+                    {"experiment", *Claim._fields} <= row.keys() for row in found[name]["claims"])
+            except Exception:  # it can be anything
+                ours = False
+            if not ours:
+                raise CommandError(
+                    f"{path} is not a results file: move it away or choose another --out")
+    return found
 
 
-def summary(out, options):
-    """The content of claims.json: every NAME.json in `out` together, and the verdicts."""
-    claims, parameters = [], {}
-    for content in saved_results(out):
-        claims += content["claims"]
-        parameters |= content["parameters"]
-    verdicts = [dict(zip(VERDICT_COLUMNS, row, strict=True)) for row in verdict_rows(claims)]
-    return {"verdicts": verdicts} | saved_content(claims, parameters, options.seed, options.device)
-
-
-def write_summary(content, out, aside):
-    """claims.txt and claims.json, written aside, then renamed."""
-    text = f"{verdict_table(content['claims'])}\n\n{claims_table(content['claims'])}\n"
+def write_summary(out, aside):
+    """claims.txt and claims.json: every NAME.json in `out` together; returns the claims."""
+    contents = saved_results(out)
+    contents.pop("claims", None)
+    claims = [row for content in contents.values() for row in content["claims"]]
+    parameters = {name: content["parameters"][name] for name, content in contents.items()}
+    verdicts = [entry._asdict() for entry in judged(claims)]
+    folder = aside / "claims"
     try:
-        (aside / "claims.txt").write_text(text, encoding="utf-8")
-        (aside / "claims.json").write_text(json_text(content), encoding="utf-8")
-        for name in ("claims.txt", "claims.json"):
-            os.replace(aside / name, out / name)
+        folder.mkdir()
+        for file, text in {
+                "claims.txt": f"{verdict_table(claims)}\n\n{claims_table(claims)}\n",
+                "claims.json": results_text(claims, parameters, verdicts=verdicts)}.items():
+            (folder / file).write_text(text, encoding="utf-8")
+        move_into_place("claims", folder, out)
     except OSError as error:
         raise CommandError(f"{out / 'claims.json'} is not up to date: {error}") from None
+    return claims
 
 
-# ------------------------------------------------------------------------------------- printing
+# --------------------------------------------------------------------------------- command line
 
 
-def say(text, stream="stdout", end="\n"):
+def say(text, stream="stdout"):
     """Print at once. A reader who has gone (`| head -1`) is no failure; a full disk is one.
 
-    Lines of progress go to stderr and never end a run.
+    A character that the stream cannot show is a ?. Lines of progress go to stderr and never end a
+    run.
     """
     file = getattr(sys, stream)
     try:
         if file is not None:  # closed
-            print(text, file=file, end=end, flush=True)
+            coding = file.encoding or "utf-8"
+            print(text.encode(coding, "replace").decode(coding), file=file, flush=True)
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())  # for what is left of it
         if stream == "stdout" and not isinstance(error, BrokenPipeError):
             raise
 
 
-def table(rows, widths):
-    """Rows of texts as lines, each cell wrapped to its column's width."""
-    lines = []
-    for row in rows:
-        cells = [textwrap.wrap(cell, width) for cell, width in zip(row, widths, strict=True)]
-        lines += ["  ".join(map(str.ljust, parts, widths)).rstrip()
-                  for parts in zip_longest(*cells, fillvalue="")]
-    return "\n".join(lines)
-
-
-def verdict_table(claims):
-    """The verdicts in 120 columns."""
-    widths = (6, 32, 22, 39, 13)
-    header = ["label", "the source says", "verdict", "here", "figure"]
-    return table([header, ["-" * width for width in widths], *verdict_rows(claims)], widths)
-
-
-def claims_table(claims):
-    """The claims in 120 columns."""
-    header = ["experiment", "source", "claim", "paper", "measured", "bound", ""]
-    return table([header, *([
-        row["experiment"], row["source"], row["claim"], row["paper"], measured_text(row),
-        row["bound"], "holds" if row["holds"] else "FAILS"] for row in claims)],
-        (13, 6, 40, 9, 22, 13, 5))
-
-
-def report(content, options, names):
-    """What a run prints at its end: the named experiments' claims or all verdicts; what fails."""
-    claims = [row for row in content["claims"] if row["experiment"] in names]
-    failing = [row for row in claims if not row["holds"]]
-    return "\n".join([
-        claims_table(claims) if options.names else verdict_table(content["claims"]), "",
-        *(f"FAILS {claim_name(row)}: {measured_text(row)}, bound {row['bound']}"
-          for row in failing),
-        f"{len(claims) - len(failing)} of {len(claims)} claims hold; results in {options.out}"])
-
-
-# --------------------------------------------------------------------------------- command line
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser that answers a mistake in one line, and knows -1e-3 as a number."""
-
-    def __init__(self, *arguments, **options):
-        """As argparse's."""
-        super().__init__(*arguments, **options)
-        self._negative_number_matcher = re.compile(r"-(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$", re.I)
-
-    def error(self, message):
-        """One line, exit status 2."""
-        raise CommandError(message)
-
-
-def seed_number(text):
+def whole_number(text):
     """A whole number from 0 on."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"must be a whole number from 0 on, got {text!r}")
     return int(text)
 
 
+def folder_path(text):
+    """The path of a folder; not empty."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("must name a folder")
+    return Path(text)
+
+
+class Parser(argparse.ArgumentParser):
+    """The options that both commands have; a mistake is told in one line, -1e-3 is a number."""
+
+    def __init__(self, command, description):
+        """Its name, and what it does."""
+        super().__init__(prog=command, description=description, allow_abbrev=False)
+        self._negative_number_matcher = re.compile(r"-(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$", re.I)
+        self.add_argument("--seed", type=whole_number, default=0, help="of all random numbers")
+        self.add_argument("--out", type=folder_path, default="results", metavar="FOLDER",
+                          help="for the results (default: results)")
+
+    def error(self, message):
+        """One line, exit status 2."""
+        raise CommandError(message)
+
+    def print_help(self, file=None):
+        """Printed as everything is."""
+        say(self.format_help())
+
+
+def refuse_doubles(arguments):
+    """CommandError for an option that is given twice, or a name, as in AB=0.3 BA=0.3."""
+    names = [argument.partition("=")[0] for argument in arguments
+             if argument.startswith("--") or "=" in argument]
+    for place, name in enumerate(names):
+        if sorted(name) in map(sorted, names[:place]):
+            raise CommandError(f"{name} is given twice")
+
+
 def run_parser():
     """The options of `python experiments.py [run] ...`."""
-    parser = Parser(prog="experiments.py", description=__doc__.splitlines()[0], allow_abbrev=False,
-                    epilog="A design of your own: experiments.py design --help")
+    parser = Parser("experiments.py", "Every result: one function an experiment. A design of your "
+                    "own: experiments.py design --help")
     parser.add_argument("names", nargs="*", metavar="NAME", help="experiments (default: all)")
     parser.add_argument("--list", action="store_true", help="name the experiments and stop")
-    parser.add_argument("--seed", type=seed_number, default=0, help="seed of all random numbers")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
-    parser.add_argument("--out", type=folder_name, default="results", help="folder for results")
     return parser
-
-
-def chosen_experiments(names):
-    """The names, each once; without names all experiments but those that run by name only."""
-    for name in names:
-        if name not in EXPERIMENTS:
-            raise CommandError(f"no experiment {name!r}; there are: {', '.join(EXPERIMENTS)}")
-    return list(dict.fromkeys(names)) or [n for n in EXPERIMENTS if n not in BY_NAME_ONLY]
 
 
 def run_command(options):
@@ -2813,59 +2725,50 @@ def run_command(options):
         for name, function in EXPERIMENTS.items():
             say(f"{name:<14} {function.__doc__.splitlines()[0]}")
         return 0
-    names, out = chosen_experiments(options.names), Path(options.out)
+    for name in options.names:
+        if name not in EXPERIMENTS:
+            raise CommandError(f"no experiment {name!r}; there are: {', '.join(EXPERIMENTS)}")
+    names = list(dict.fromkeys(options.names)) or [
+        name for name in EXPERIMENTS if name not in BY_NAME_ONLY]
     device_module(options.device)
-    with stop_signals() as stop, folder_in_use(out) as aside:
-        saved_results(out)
+    with stop_signals() as stop, folder_in_use(options.out) as aside:
+        saved_results(options.out)
         ended = run_experiments(names, options, aside, stop)
-        content, kept = summary(out, options), [name for name in names if ended.get(name)]
-        if kept:
-            write_summary(content, out, aside)
+        kept = [name for name in names if ended.get(name)]
+        claims = write_summary(options.out, aside) if kept else []
     if len(ended) < len(names):
-        raise CommandError(f"interrupted; saved before that: {', '.join(kept) or 'nothing'}", 130)
+        say(f"experiments.py: interrupted; saved before that: {', '.join(kept) or 'nothing'}",
+            "stderr")
+        return 130
+    own = [row for row in claims if row["experiment"] in kept]
+    failing = [row for row in own if not row["holds"]]
     if kept:
-        say(report(content, options, kept))
+        say("\n".join([
+            claims_table(own) if options.names else verdict_table(claims), "",
+            *(f"FAILS {claim_name(row)}: {measured_text(row)}, bound {row['bound']}"
+              for row in failing),
+            f"{len(own) - len(failing)} of {len(own)} claims hold; results in {options.out}"]))
     if len(kept) < len(names):
         raise CommandError(f"failed: {', '.join(name for name in names if name not in kept)}")
-    return int(not all(row["holds"] for row in content["claims"] if row["experiment"] in kept))
+    return int(bool(failing))
 
 
 def main(arguments=None):
     """Run the command line; returns the exit status."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     try:
+        refuse_doubles(arguments)
         if arguments[:1] == ["design"]:
-            parser = Parser(prog="experiments.py design", allow_abbrev=False)
-            add_design_arguments(parser)
-            status = design_command(parser.parse_args(arguments[1:]))
-        else:
-            status = run_command(run_parser().parse_intermixed_args(
-                arguments[arguments[:1] == ["run"]:]))
-        say("", end="")
-        return status
-    except BrokenPipeError:  # a reader who has gone, after a design was saved
-        say("", end="")
-        return 0
-    except KeyboardInterrupt:
-        message, status = "interrupted", 130
+            return design_command(design_parser().parse_args(arguments[1:]))
+        return run_command(run_parser().parse_intermixed_args(
+            arguments[arguments[:1] == ["run"]:]))
     except (CommandError, OSError, ValueError) as error:
-        message, status = " ".join(str(error).split()), getattr(error, "status", 2)
+        message = " ".join(str(error).split())
     except Exception:
-        message, status = traceback.format_exc(), 2
+        message = traceback.format_exc()
     say(f"experiments.py: {message}", "stderr")
-    return status
-
-
-def program():
-    """main() as a process: SIGTERM ends it like Ctrl-C; a character that cannot be shown is a ?."""
-    for number in STOPS:
-        if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, signal.default_int_handler)
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
-            stream.reconfigure(errors="replace")
-    return main()
+    return 2
 
 
 if __name__ == "__main__":
-    sys.exit(program())
+    sys.exit(main())

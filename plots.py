@@ -5,6 +5,8 @@ it shows and prints under its title. Colours are safe for colour-blind readers a
 difference.
 """
 
+import re
+
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -410,23 +412,24 @@ def trained(arrays, claims):
 # --------------------------------------------------------------------------- a design of one's own
 
 
-def design(rows, sizes):
+def design(rows, us):
     """Strength V and associability of every cue after each trial.
 
-    rows: those of design.csv; sizes of the US, the dotted lines. A panel for each rule and
+    rows: those of design.csv; us: sizes of + and ++, the dotted lines. A panel for each rule and
     quantity. The first group is solid, the second broken; bands are 95% intervals over orders,
     grey lines the ends of phases.
     """
-    curves = {}
-    for rule, group, trial, phase, _, quantity, cue, *numbers in rows:
+    curves, sizes = {}, set()
+    for rule, group, trial, phase, stimulus, quantity, cue, *numbers in rows:
+        sizes |= {us[len(plus) - 1] for plus in re.findall(r"\++", stimulus)}
         if cue:
-            curves.setdefault((rule, quantity), {}).setdefault((group, cue), []).append(
+            curves.setdefault((rule, quantity), {}).setdefault((cue, group), []).append(
                 (trial, phase, *numbers))
     figure, axes = panels(design, len(curves))
     for axis, ((rule, quantity), lines) in zip(axes, curves.items(), strict=True):
-        for (group, cue), places in lines.items():
+        for (cue, group), places in lines.items():
             trials, phases, mean, low, high = np.array(places, dtype=float).T
-            i, line = sorted({cue for _, cue in lines}).index(cue) % 7, STYLES[group == "control"]
+            i, line = sorted({cue for cue, _ in lines}).index(cue) % 7, STYLES[group == "control"]
             axis.plot(trials, mean, color=COLOURS[i], linestyle=line, marker=MARKERS[i],
                       markevery=0.1, markersize=4, label=f"{cue}, {group}")
             axis.fill_between(trials, low, high, color=COLOURS[i], alpha=0.2, linewidth=0)

@@ -2295,89 +2295,83 @@ def test_trained_runs_and_is_drawn():
 
 @pytest.fixture
 def design(monkeypatch, tmp_path, capsys):
-    """Run the command, with an empty figure: ({(rule, group, trial, stimulus, quantity, of):
+    """Run the command, with an empty figure: ({"rule,group,trial,stimulus,quantity,of":
     [mean, low, high]} of its CSV, what it prints)."""
     monkeypatch.setattr(plots, "design", lambda *_: plots.Figure())
 
     def run(arguments):
         assert experiments.main(["design", *arguments.split("~"), "--out", str(tmp_path)]) == 0
-        lines = (tmp_path / "design.csv").read_text().splitlines()[1:]
-        rows = {(*row[:3], *row[4:7]): [float(number or "nan") for number in row[7:]]
-                for row in csv.reader(lines)}
+        lines = (tmp_path / "design.csv").read_text().splitlines()
+        rows = {",".join((*row[:3], *row[4:7])): [float(number or "nan") for number in row[7:]]
+                for row in csv.reader(lines[1:])}
         printed = capsys.readouterr().out
         assert printed == (tmp_path / "design.txt").read_text() + (
             f"saved in {tmp_path}: design.txt, design.csv, design.png\n")
-        assert len([*tmp_path.iterdir()]) == 3
+        assert len(contents(tmp_path)) == 3
         return rows, printed
     return run
 
 
-def test_two_groups_their_responses_and_the_effect(design):
-    rows, printed = design("10A+ | 10AB+ | B?~--rules~rescorla_wagner~hebbian~--beta~0.2"
-                           "~--control~10_ | 10AB+ | B?")
-    overshadowed = 0.5 * (1 - 0.6**10)
-    blocked = 0.8**10 * overshadowed
-    for quantity, group, expected in (("response", "control", overshadowed),
-                                      ("DeltaNet", "experimental", blocked),
-                                      ("effect", "experimental - control", blocked - overshadowed)):
-        found = rows["rescorla_wagner", group, "", "B?", quantity, ""]
-        assert found == pytest.approx([expected, np.nan, np.nan], abs=1e-12, nan_ok=True)
-    assert printed.count(" V ") == 8 and "phase 3  V" not in printed and "note" not in printed
-    assert f"effect             B? {blocked - overshadowed:.4g}\n" in printed
+BLOCKED = ("10A+ | 10AB+ | B?~--rules~rescorla_wagner~hebbian~--beta~0.2"
+           "~--control~10_ | 10AB+ | B?")
 
 
-def test_every_rule_runs_and_equals_its_layer(design):
-    rows, _ = design("4A+/4AX-/2X? | 2_ | B>A- | X?/B>A?~--rules~" + "~".join(rules.RULES)
-                     + "~--orders~5~--salience~A=0.5~--similarity~AX=0.3~--decay~0.9"
-                     + "~--beta-omitted~0.05")
-    layers = {"RetNet": "hebbian", "Gated DeltaNet": "rescorla_wagner",
-              "PH-attention": "pearce_hall", "MesaNet": "kalman"}
-    assert {key[4] for key in rows} == {"V", "alpha", "response", *layers}
-    for (rule, *place, quantity, of), found in rows.items():
-        if quantity in layers:
-            assert layers[quantity] == rule
-            assert found == pytest.approx(rows[rule, *place, "response", of], abs=1e-12)
-    assert {key[0] for key in rows} == set(rules.RULES)
+@pytest.mark.parametrize("arguments, place, expected", cells(f"""
+{BLOCKED} : rescorla_wagner,control,,B?,response, : 0.5 * (1 - 0.6**10)
+{BLOCKED} : rescorla_wagner,experimental,,B?,DeltaNet, : 0.8**10 * 0.5 * (1 - 0.6**10)
+{BLOCKED} : rescorla_wagner,experimental - control,,B?,effect, : (0.8**10 - 1) * 0.5 * (1 - 0.6**10)
+{BLOCKED} : hebbian,experimental - control,,B?,effect, : 0
+3A+ | 2AB++~--rules~pearce_hall~--us~0.25~1 : pearce_hall,experimental,2,A+,V,A : 0.035870
+3A+ | 2AB++~--rules~pearce_hall~--us~0.25~1 : pearce_hall,experimental,2,A+,alpha,A : 0.598
+3A+ | 2AB++~--rules~pearce_hall~--us~0.25~1 : pearce_hall,experimental,3,A+,alpha,B : 0.8
+3A+ | 2AB++~--rules~pearce_hall~--us~0.25~1 : pearce_hall,experimental,4,AB++,V,B : 0.076106002"""))
+def test_every_number_of_a_design_is_in_its_table(design, arguments, place, expected):
+    rows, printed = design(arguments)
+    assert rows[place] == pytest.approx([eval(expected), np.nan, np.nan], abs=1e-9, nan_ok=True)
+    assert "note" not in printed and "phase 3  V" not in printed
 
 
-def test_every_parameter_of_every_rule_is_an_option():
-    named = {name for rule in rules.RULES.values() for name in experiments.rule_options(rule)}
-    assert named == set(experiments.MEANINGS)
-
-
-def test_strength_and_associability_of_every_cue_after_every_trial(design):
-    rows, _ = design("3A+ | 2AB++~--rules~pearce_hall~--us~0.25~1")
-    found = [rows["pearce_hall", "experimental", *key.split()][0] for key in (
-        "2 A+ V A", "2 A+ alpha A", "3 A+ alpha B", "4 AB++ V B")]
-    assert found == pytest.approx([0.02 + 0.1 * 0.69 * 0.23, 0.598, 0.8, 0.076106002], abs=1e-9)
+def test_every_rule_runs_equals_its_layer_and_has_its_parameters_as_options(design):
+    rows, _ = design(f"4A+/4AX-/2X? | 2_ | B>A- | X?/B>A?~--rules~{'~'.join(RULES)}~--orders~5"
+                     "~--salience~A=0.5~--similarity~AX=0.3~--decay~0.9~--beta-omitted~0.05")
+    for layer, rule in {"RetNet": "hebbian", "Gated DeltaNet": "rescorla_wagner",
+                        "PH-attention": "pearce_hall", "MesaNet": "kalman"}.items():
+        places = [place for place in rows if f",{layer}," in place]
+        assert {place.partition(",")[0] for place in places} == {rule}
+        for place in places:
+            assert rows[place] == pytest.approx(rows[place.replace(layer, "response")], abs=1e-12)
+    assert {place.partition(",")[0] for place in rows} == {*RULES}
+    assert {*experiments.MEANINGS} == {
+        name for rule in RULES for name in experiments.rule_rates(rule, experiments.MEANINGS)}
 
 
 def test_a_random_order_is_the_one_that_is_learned(design):
-    rows, _ = design("6A+/6A-~--order~random~--seed~3")
-    shown, V = zip(*((key[3], mean) for key, (mean, *_) in rows.items()
-                     if key[:5:4] == ("hebbian", "V")), strict=True)
-    assert shown != ("A+", "A-") * 6
-    assert list(V) == pytest.approx(0.05 * np.cumsum([text == "A+" for text in shown]), abs=1e-12)
+    rows, _ = design("6A+/6A-~--order~random~--seed~3~--rules~hebbian")
+    shown = [place.split(",")[3] for place in rows]
+    assert shown != ["A+", "A-"] * 6
+    assert [mean for mean, *_ in rows.values()] == pytest.approx(
+        0.05 * np.cumsum([text == "A+" for text in shown]), abs=1e-12)
 
 
 def test_means_and_effects_have_an_interval_over_orders(design):
     rows, printed = design("6A+/6AX- | X?~--rules~rescorla_wagner~--orders~20~--seed~5"
                            "~--control~6A+/6X- | X?")
-    arrays = conditioning.design_arrays("6A+/6AX- | X?", order="random", orders=20, seed=5)
-    memory = rules.learn(rules.rescorla_wagner, *arrays[:2], beta=0.1, path=True,
-                         test=arrays.test)[2].memory[..., 0]
-    mean, low, high = experiments.mean_interval(memory[:, -1, 1])
-    assert printed.count(f"X? {mean:.4g} ({low:.4g} to {high:.4g})") == 3  # response, layer, effect
-    for *place, expected in (
-            ("experimental - control", "", "X?", "effect", "", memory[:, -1, 1]),
-            ("experimental", "5", "A+/AX-", "V", "A", memory[:, 4, 0])):
-        assert_allclose(rows["rescorla_wagner", *place], experiments.mean_interval(expected),
-                        rtol=0, atol=1e-12)
+    arrays = design_arrays("6A+/6AX- | X?", order="random", orders=20, seed=5)
+    memory = learn(rules.rescorla_wagner, *arrays[:2], beta=0.1, path=True,
+                   test=arrays.test)[2].memory[..., 0]
+    for place, samples in (("experimental - control,,X?,effect,", memory[:, -1, 1]),
+                           ("experimental,5,A+/AX-,V,A", memory[:, 4, 0])):
+        mean, low, high = experiments.mean_interval(samples)
+        assert rows[f"rescorla_wagner,{place}"] == pytest.approx([mean, low, high], abs=1e-12)
+        assert printed.count(f"X? {mean:.4g} ({low:.4g} to {high:.4g})") == 3 * ("X?" in place)
 
 
-@pytest.mark.parametrize("arguments, printed", cells("""
+@pytest.mark.parametrize("arguments, printed", cells(f"""
+{BLOCKED} : effect             B? -0.4436
+{BLOCKED} : phase 3  response           B? 0.05336
 40T+ | L>T?/T?~--rules~temporal_difference : L>T? at L 0  L>T? at T 0.9852  T? 0.9852
-B>A-~--rules~hebbian~oja : note: B>A- is AB- in hebbian, oja: temporal_difference
+4L>_>T+ | L>_>T?~--rules~temporal_difference : L>_>T? at L 0.272  L>_>T? at T 0.3439
+B>A-~--rules~hebbian~oja : note: B>A- is one compound in hebbian, oja: temporal_difference
 B>A- : rescorla_wagner: beta 0.1, decay 1.0
 L>T+~--rules~temporal_difference : temporal_difference: beta 0.1, trace 0.9, discount 0.98
 L>T+~--rules~temporal_difference : V                  L 0.0882  T 0.1
@@ -2388,7 +2382,7 @@ A+ | B?~--rules~pearce_hall~--similarity~AB=.6~--salience~B=.5 : alpha          
 4A+ | A?~--control~4B+ | B? : note: the groups are not asked the same tests
 4A+ | A?~--control~4B+ | B? : control                phase 2  response           B? 0.3439
  | 10A+ | 2A?~--rules~hebbian : phase 3  response           A? 0.5  A? 0.5
-10A+ | A?~--beta~-0.1 : A? -1.594
+10A+ | A?~--beta~-1e-1 : A? -1.594
 3A+ | A?~--rules~rescorla_wagner~--floor~0 : floor 0.0
 4AB+~--beta~0.99 : V                  A 0.03882
 4AB+~--beta~1.9~--compound~normalised : V                  A 0.2432
@@ -2401,15 +2395,17 @@ def test_what_a_design_prints(design, arguments, printed):
 @pytest.mark.parametrize("arguments, message", cells("""
 10A+ | B! : got 'B!' in phase 2: a random order is an option
 10A+~--rules~skinner : invalid choice: 'skinner'
-10A+~--beta~.1~--beta~.2 : --beta: is given twice
+10A+~--beta~.1~--beta=.2 : --beta is given twice
 10A+~--salience~A=.5~A=.2 : A is given twice
-10AB+~--similarity~AB=.3~BA=.9 : AB is given twice
+10AB+~--similarity~AB=.3~BA=.9 : BA is given twice
 10A+~--salience~Q=1 : saliences must name cues
 10A+~--salience~A : must be such as A=0.5
 10A+~--eta~0.2 : --eta is a parameter of none of the rules
+10A+~--beta-omitted~0.2~--rules~oja : --beta-omitted is a parameter of none of the rules oja
 10A+~--decay~1.5 : decay must be from 0 to 1
 10A+~--rules~kalman~--prior~0 : prior must be above 0
 10A+~--rules~pearce_hall~--bounds~1~0 : bounds must be two numbers
+10A+~--rules~pearce_hall~--bounds~0~inf : bounds must be finite
 10A+~--orders~0 : orders must be at least 1
 10A+~--us~1~nan : us must be two finite numbers
 20_ : must have a cue
@@ -2418,7 +2414,8 @@ def test_what_a_design_prints(design, arguments, printed):
 9000AB+~--rules~kalman~--orders~600 : with kalman at most 10,000,000
 9000A>B+~--rules~temporal_difference~--orders~400 : at most 6,666,666
 500A+~--rules~hebbian~--beta~1e308 : runs beyond the largest number
-10AB+~--beta~1 : rescorla_wagner is unstable: after AB+
+10AB+~--beta~1 : rescorla_wagner is unstable: after AB+ an error is 1 times as large
+10AB+/5A-~--beta~1.1 : unstable: after AB+ an error is 1.2 times as large
 10A++~--rules~oja~--beta~0.5 : oja is unstable
 10A+~--rules~mackintosh~--beta~2 : mackintosh is unstable
 10AB+~--rules~pearce_hall~--beta~1 : pearce_hall is unstable
@@ -2431,27 +2428,25 @@ def test_design_command_refuses_in_one_line(arguments, message, tmp_path, capsys
     assert experiments.main(["design", *arguments.split("~"), "--out", str(tmp_path)]) == 2
     printed = capsys.readouterr()
     assert message in printed.err and printed.err.count("\n") == 1 and not printed.out
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["earlier"]
+    assert contents(tmp_path) == {"design.csv": b"earlier"}
 
 
 def test_earlier_files_stay_whole_when_saving_fails(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(csv, "writer", None)
     (tmp_path / "design.csv").write_text("earlier")
     assert experiments.main(["design", "3A+ | A?", "--out", str(tmp_path)]) == 2
-    assert not capsys.readouterr().out
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["earlier"]
+    assert not capsys.readouterr().out and contents(tmp_path) == {"design.csv": b"earlier"}
 
 
 def test_the_figure_has_both_groups_on_one_scale_with_bands_and_the_size_of_the_us():
-    rows = [("rule", group, trial, phase, "", "V", cue, mean, mean - 0.01, mean + 0.01)
-            for group in ("experimental", "control") for cue in "AH"
-            for trial, phase, mean in ((1, 1, 0.1), (2, 2, 0.2))]
-    axis, = plots.design(rows, [0.25]).axes
-    looks = {(line.get_color(), line.get_linestyle(), line.get_label()[3:]) for line in axis.lines
+    rows = [("rule", group, trial, trial, "A+/AH-", "V", cue, trial, 0, 3)
+            for group in ("experimental", "control") for cue in "AH" for trial in (1, 2)]
+    axis, = plots.design(rows, [0.25, 3]).axes
+    looks = {(line.get_color(), line.get_linestyle()) for line in axis.lines
              if "," in line.get_label()}
-    assert len(looks) == 4
-    assert len(axis.collections) == 4 and 1.5 in [line.get_xdata()[0] for line in axis.lines]
-    assert [0.25, 0.25] in [list(line.get_ydata()) for line in axis.lines]
+    assert len(looks) == len(axis.collections) == 4
+    ends = [(line.get_xdata()[0], *line.get_ydata()) for line in axis.lines]
+    assert (0, 0.25, 0.25) in ends and (1.5, 0, 1) in ends and (0, 3, 3) not in ends
 
 
 # -------------------------------------------------------------- running, saving, command line
@@ -2465,6 +2460,7 @@ def fake(monkeypatch):
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     monkeypatch.setattr(experiments, "EXPERIMENTS", {})
     monkeypatch.setitem(experiments.WORKERS, "cpu", threading.Thread)
+    monkeypatch.setattr(experiments.os, "sched_getaffinity", lambda _: {0}, raising=False)
 
     def register(name, measured=0.5, action=lambda: None):
         def function(rng, xp, size=3):
@@ -2480,8 +2476,32 @@ def fake(monkeypatch):
         signal.signal(number, handler)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def bounds():
+    """{name of a claim: its bounds} of all claims that the tests make, at whatever size."""
+    made, original = {}, experiments.claim
+
+    def recording(text, *numbers, **bound):
+        row = original(text, *numbers, **bound)
+        made.setdefault(text.partition(":")[0], set()).add(row.bound)
+        return row
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiments, "claim", recording)
+        yield made
+
+
 def contents(folder):
     return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+def files(*names, ends=("json", "npz", "csv")):
+    return {"claims.json", "claims.txt", *(f"{name}.{end}" for name in names for end in ends)}
+
+
+def changed(before, folder):
+    """Names of the files that are not what they were; none is missing."""
+    after = contents(folder)
+    return {name for name in before if after[name] != before[name]}
 
 
 def run(out, *arguments):
@@ -2490,68 +2510,61 @@ def run(out, *arguments):
 
 def test_a_run_saves_its_own_files_and_keeps_the_others(fake, tmp_path, monkeypatch, capsys):
     fake("first"), fake("second")
-    monkeypatch.setattr(plots, "first", lambda arrays, claims: plots.panels(fake_figure, 1)[0],
-                        raising=False)
+    monkeypatch.setattr(plots, "first", lambda arrays, claims: plots.Figure(), raising=False)
     out = tmp_path / "new" / "results"
     assert run(out, "first", "--seed", "7") == 0
     before = contents(out)
-    assert set(before) == {"first.json", "first.npz", "first.csv", "first.png", "claims.json",
-                           "claims.txt"}
+    assert {*before} == files("first") | {"first.png"}
     x = np.random.default_rng([7, zlib.crc32(b"first")]).random(3)
     assert np.array_equal(np.load(out / "first.npz")["x"], x)
     assert run(out, "run", "second", "--seed", "0", "second") == 0
-    after = contents(out)
-    assert {name: after[name] for name in before if name.startswith("first")} == {
-        name: text for name, text in before.items() if name.startswith("first")}
-    both = json.loads(after["claims.json"])
-    assert set(both) == {"claims", "verdicts", "parameters", "seed", "device", "versions"}
-    assert both["seed"] == 0 and both["parameters"]["first"]["seed"] == 7
-    assert both["parameters"]["second"]["size"] == 3 and "numpy" in both["versions"]
-    assert both["claims"][1] == {"experiment": "second", "claim": "number: below one",
-                                 "source": "P1", "paper": "", "measured": 0.5, "interval": None,
-                                 "bound": "< 1", "holds": True}
-    assert set(both["verdicts"][0]) == {"label", "source_says", "verdict", "here", "figure"}
+    assert changed(before, out) == {"claims.json", "claims.txt"}
+    both = json.loads((out / "claims.json").read_text())
+    assert {*both} == {"claims", "verdicts", "parameters", "versions"}
+    for name, seed in (("first", 7), ("second", 0)):
+        assert both["parameters"][name].items() >= {
+            "seed": seed, "device": "cpu", "size": 3}.items()
+    assert {*both["versions"]} >= {"python", "numpy", "matplotlib"}
+    assert both["claims"][1] == {"experiment": "second"} | experiments.claim(
+        "number: below one", "P1", 0.5, below=1)._asdict()
+    assert {*both["verdicts"][0]} == {*experiments.Verdict._fields}
     printed = capsys.readouterr()
     assert printed.out.endswith(f"1 of 1 claims hold; results in {out}\n")
-    assert printed.err.startswith("first started\nfirst ended after 0.")
-
-
-def fake_figure():
-    """Nothing is shown."""
+    assert re.match(r"first started\nfirst ended after [\d.]+ s: 1 of 1 claims hold\n", printed.err)
 
 
 def test_without_names_all_run_but_the_benchmark_the_long_ones_first(fake, tmp_path, capsys,
                                                                      monkeypatch):
-    fake("quick"), fake("benchmark"), fake("slow")
+    fake("quick"), fake("benchmark"), fake("slow", action=lambda: time.sleep(0.2))
     monkeypatch.setattr(experiments, "LONG_ONES", {"slow"})
-    monkeypatch.setattr(experiments.os, "sched_getaffinity", lambda _: {0}, raising=False)
-    assert run(tmp_path) == 0
+    monkeypatch.setattr(experiments, "SILENCE", 0.05)
+    assert run(tmp_path) == experiments.main(["--list"]) == 0
     printed = capsys.readouterr()
-    started = [line.split()[0] for line in printed.err.splitlines() if "started" in line]
-    assert started == ["slow", "quick"]
-    assert printed.out.startswith("label ") and "not run" in printed.out
+    said = [line for line in printed.err.splitlines() if "ended" not in line]
+    assert said[:2] == ["slow started", "still running: slow"] and 3 <= len(said) <= 6
+    assert said[-1] == "quick started" and "\r" not in printed.err
+    assert "label " in printed.out and "not run" in printed.out
+    assert printed.out.endswith("slow           Takes no time.\n")
     assert all(len(line) <= 120 for line in printed.out.splitlines())
     monkeypatch.setattr(experiments.os, "sched_getaffinity", lambda _: {0, 1})
     assert [experiments.worker_count(*names) for names in (
         (["quick"], "cpu"), (["benchmark"], "cpu"), (["quick"], "gpu"))] == [2, 1, 1]
-    assert experiments.main(["--list"]) == 0
-    assert "quick          Takes no time.\n" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("measured, shown", [(2.0, "2.00"), (np.nan, "not finite"),
-                                             (-np.inf, "not finite")])
-def test_a_claim_that_fails_gives_1_and_no_nan_is_saved(fake, tmp_path, capsys, measured, shown):
+@pytest.mark.parametrize("measured, interval, shown", [
+    (2.0, None, "2.00"), (np.nan, None, "not finite"), (0.5, (0, np.inf), "not finite")])
+def test_a_claim_that_fails_gives_1_and_no_nan_is_saved(fake, tmp_path, capsys, monkeypatch,
+                                                        measured, interval, shown):
+    monkeypatch.setattr(experiments, "claim",
+                        functools.partial(experiments.claim, interval=interval))
     fake("wrong", measured)
     assert run(tmp_path, "wrong") == 1
     assert f"FAILS wrong: number: {shown}, bound < 1\n0 of 1" in capsys.readouterr().out
     row = json.loads((tmp_path / "claims.json").read_text())["claims"][0]
     assert row["holds"] is False and row["measured"] == (2.0 if measured == 2 else None)
-    assert not any(word in text for name, text in contents(tmp_path).items()
-                   for word in (b"NaN", b"Infinity") if name.endswith(".json"))
-    endless = experiments.claim("a: b", "P1", measured, interval=(0, np.inf), above=-1)
-    assert endless.holds and not experiments.saved_claim("wrong", endless)["holds"]
+    assert not re.search(b"NaN|Infinity", (tmp_path / "wrong.json").read_bytes())
     with pytest.raises(ValueError):
-        experiments.json_text({"parameter": np.nan})
+        experiments.results_text([], {"size": np.nan})
 
 
 def test_a_crash_gives_2_its_reason_and_the_others_results(fake, tmp_path, capsys):
@@ -2561,66 +2574,58 @@ def test_a_crash_gives_2_its_reason_and_the_others_results(fake, tmp_path, capsy
     fake("crash", action=lambda: {}["a\nkey"])
     assert run(tmp_path, "crash", "fine", "--seed", "1") == 2
     printed = capsys.readouterr()
-    assert "experiments.py: crash failed, KeyError: 'a\\nkey' (traceback in " in printed.err
+    assert "crash failed\nTraceback" in printed.err and "KeyError: 'a\\nkey'\n" in printed.err
+    assert printed.err.endswith("experiments.py: failed: crash\n")
     assert "1 of 1 claims hold" in printed.out
-    after = contents(tmp_path)
-    assert b"Traceback" in after["crash.error"] and after["fine.npz"] != before["fine.npz"]
-    assert all(after[f"crash.{end}"] == before[f"crash.{end}"] for end in ("json", "npz", "csv"))
-    fake("crash")
-    assert run(tmp_path, "crash") == 0 and not (tmp_path / "crash.error").exists()
+    assert changed(before, tmp_path) == files("fine") - {"claims.txt"}
 
 
-@pytest.mark.parametrize("blocked", ["first.npz", "first.csv", "first.json"])
-def test_the_files_of_an_experiment_are_replaced_all_or_none(fake, tmp_path, monkeypatch, blocked):
+@pytest.mark.parametrize("blocked, message", cells("""
+first.npz : first failed: [Errno 5]
+first.csv : first failed: [Errno 5]
+first.json : first failed: [Errno 5]
+claims.json : claims.json is not up to date"""))
+def test_the_files_of_an_experiment_are_replaced_all_or_none(fake, tmp_path, monkeypatch, capsys,
+                                                             blocked, message):
     fake("first")
     assert run(tmp_path, "first") == 0
-    before, replace, listed, order = contents(tmp_path), os.replace, os.listdir, []
+    before, replace, listed, described = contents(tmp_path), os.replace, os.listdir, []
     monkeypatch.setattr(experiments.os, "listdir", lambda path: sorted(listed(path))[::-1])
 
     def failing(source, target):
-        if Path(target).name == blocked and Path(source).parent.name == "first":
+        if source.parent.name != "earlier" and target.name in ("first.npz", "first.csv"):
+            described.append((tmp_path / "first.json").exists())
+        if target.name == blocked and source.parent.name in ("first", "claims"):
             raise OSError(5, "Input/output error")
-        order.append((Path(source).parent.name, Path(target).name))
         replace(source, target)
     monkeypatch.setattr(experiments.os, "replace", failing)
-    assert run(tmp_path, "first", "--seed", "5") == 2
-    assert contents(tmp_path) == before
-    assert order[0] == (tmp_path.name, "first.json")  # so that it never describes other files
-    assert blocked != "first.json" or {("first", "first.npz"), ("first", "first.csv")} <= {*order}
-    assert run(tmp_path, "first", "--seed", "5") == 2 and contents(tmp_path) == before
+    for _ in range(2):
+        assert run(tmp_path, "first", "--seed", "5") == 2
+        assert message in capsys.readouterr().err
+        assert changed(before, tmp_path) == (
+            files("first") - files() if blocked == "claims.json" else set())
+    assert described and not any(described)  # the JSON never describes files of another run
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_run_keeps_what_was_saved_and_leaves_nothing_over(fake, tmp_path, capsys, number,
-                                                                    monkeypatch):
-    monkeypatch.setattr(experiments.os, "sched_getaffinity", lambda _: {0}, raising=False)
-    stopped = threading.Event()
+def test_a_stopped_run_keeps_what_was_saved_and_leaves_nothing_over(fake, tmp_path, capsys, number):
+    before = signal.getsignal(number)
 
     def stop():
         os.kill(os.getpid(), number)
         os.kill(os.getpid(), number)
-        stopped.wait(0.3)
+        time.sleep(0.3)
     fake("fine"), fake("stop", action=stop), fake("later")
-    signal.signal(number, signal.default_int_handler)
     assert run(tmp_path / "out", "stop") == 130 and not (tmp_path / "out").exists()
-    signal.signal(number, signal.default_int_handler)
-    assert run(tmp_path) == 130
+    assert signal.signal(number, before) == signal.SIG_IGN  # a further one comes too late
+    with experiments.stop_signals():
+        pass
+    assert signal.getsignal(number) == before and run(tmp_path) == 130
     assert capsys.readouterr().err.endswith("interrupted; saved before that: fine\n")
-    assert set(contents(tmp_path)) == {"fine.json", "fine.npz", "fine.csv", "claims.json",
-                                       "claims.txt"}
-    assert signal.getsignal(number) == signal.SIG_IGN  # a further one comes too late
+    assert {*contents(tmp_path)} == files("fine")
     with experiments.stop_signals() as asked:  # as in a shell's background, where it is ignored
         os.kill(os.getpid(), number)
         assert not asked.poll()
-    stopped.set()
-
-
-def test_it_is_never_silent_for_long(fake, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(experiments, "SILENCE", 0.05)
-    fake("slow", action=lambda: time.sleep(0.2))
-    assert run(tmp_path, "slow") == 0
-    printed = capsys.readouterr().err
-    assert 1 <= printed.count("still running: slow\n") <= 4 and "\r" not in printed
 
 
 def test_a_folder_in_use_is_refused_one_left_by_a_killed_run_is_not(fake, tmp_path, capsys,
@@ -2631,15 +2636,15 @@ def test_a_folder_in_use_is_refused_one_left_by_a_killed_run_is_not(fake, tmp_pa
         assert capsys.readouterr().err == f"experiments.py: {tmp_path} is in use by another run\n"
     assert not contents(tmp_path)
     (tmp_path / ".unfinished" / "fine").mkdir(parents=True)
-    assert run(tmp_path, "fine") == 0
-    assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
+    assert run(tmp_path, "fine") == 0 and {*contents(tmp_path)} == files("fine")
     monkeypatch.setattr(fcntl, "flock", lambda *_: os.stat(tmp_path / "nothing"))
     assert run(tmp_path, "fine") == 0  # where a folder cannot be locked
 
 
 @pytest.mark.parametrize("name", ["claims.json", "fine.json"])
-@pytest.mark.parametrize("content", ["no JSON", "[]", '{"claims": [{}], "parameters": {}}',
-                                     '{"claims": 1, "parameters": {}}'])
+@pytest.mark.parametrize("content", [
+    "no JSON", "[]", '{"claims": [{}], "parameters": {"fine": {}}}',
+    '{"claims": 1, "parameters": {"fine": {}}}', '{"claims": [], "parameters": 1}'])
 def test_results_that_are_not_ours_are_not_overwritten(fake, tmp_path, capsys, name, content):
     fake("fine")
     (tmp_path / name).write_text(content)
@@ -2648,30 +2653,34 @@ def test_results_that_are_not_ours_are_not_overwritten(fake, tmp_path, capsys, n
     assert contents(tmp_path) == {name: content.encode()}
 
 
-@pytest.mark.parametrize("arguments, message", [
-    (["blokking"], "no experiment 'blokking'; there are: fine"), (["--quick"], "unrecognized"),
-    (["--seed", "-1"], "must be a whole number from 0 on"), (["--seed", "x"], "whole number"),
-    (["--device", "tpu"], "invalid choice"), (["fine", "--out"], "expected one argument"),
-    (["--out", ""], "must name a folder"), (["--device", "gpu"], "is not available: "),
-    (["--out", "README.md"], "cannot write to --out README.md"),
-    (["--out", "README.md/below"], "cannot write to --out README.md/below")])
+@pytest.mark.parametrize("arguments, message", cells("""
+blokking : no experiment 'blokking'; there are: fine
+--quick : unrecognized
+--seed -1 : must be a whole number from 0 on
+--seed x : must be a whole number from 0 on
+--seed 1 --seed 1 : --seed is given twice
+--device tpu : invalid choice
+fine --out : expected one argument
+--out= : must name a folder
+--device gpu : is not available: ModuleNotFoundError
+--out README.md : cannot write to --out README.md
+--out README.md/below : cannot write to --out README.md/below"""))
 def test_a_wrong_command_gets_one_line_and_2(fake, capsys, monkeypatch, arguments, message):
     fake("fine")
     monkeypatch.chdir(HERE)
     monkeypatch.setitem(sys.modules, "cupy", None)
-    assert experiments.main(arguments) == 2
+    assert experiments.main(arguments.split()) == 2
     printed = capsys.readouterr().err
     assert printed.startswith("experiments.py: ") and printed.count("\n") == 1
     assert message in printed
 
 
-@pytest.mark.parametrize("error, status", [(KeyError("bug"), 2), (OSError(28, "full"), 2),
-                                           (KeyboardInterrupt(), 130)])
-def test_only_a_failing_claim_gives_1(monkeypatch, capsys, error, status):
+@pytest.mark.parametrize("error", [KeyError("bug"), OSError(28, "full")])
+def test_only_a_failing_claim_gives_1(monkeypatch, capsys, error):
     def broken(options):
         raise error
     monkeypatch.setattr(experiments, "run_command", broken)
-    assert experiments.main([]) == status
+    assert experiments.main([]) == 2
     assert capsys.readouterr().err.startswith("experiments.py: ")
 
 
@@ -2683,16 +2692,14 @@ def test_whatever_becomes_of_the_output_results_are_saved(fake, tmp_path, monkey
     os.close(read)
     ascii_only = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     for place, stream in {"gone": open(write, "w"), "closed": None, "full": open("/dev/full", "w"),
-                          "en ü": ascii_only}.items():
+                          "en ü": ascii_only, "text": io.StringIO()}.items():
         monkeypatch.setattr(sys, name, stream)
-        monkeypatch.setattr(sys, "argv", ["experiments.py", "--out", str(tmp_path / place)])
-        assert experiments.program() == (2 if (name, place) == ("stdout", "full") else 1)
-        assert (tmp_path / place / "claims.json").exists()
-        if stream not in (None, ascii_only):
+        assert run(tmp_path / place) == (2 if (name, place) == ("stdout", "full") else 1)
+        assert {*contents(tmp_path / place)} == files("fails")
+        if place in ("gone", "full"):
             stream.close()
     assert name == "stderr" or b"en ?\n" in ascii_only.buffer.getvalue()
     assert "started" not in capsys.readouterr().out
-    assert signal.getsignal(signal.SIGTERM) == signal.default_int_handler
 
 
 SCRIPT = """
@@ -2715,7 +2722,7 @@ def slow(rng, xp):
 experiments.EXPERIMENTS = {"killed": killed, "fine": fine, "slow": slow}
 os.sched_getaffinity = lambda _: {0}
 if __name__ == "__main__":
-    sys.exit(experiments.program())
+    sys.exit(experiments.main())
 """
 
 
@@ -2723,54 +2730,71 @@ if __name__ == "__main__":
     (signal.SIGTERM, ["killed", "fine", "slow"], 130), (signal.SIGKILL, ["slow"], -9)])
 def test_processes_end_alone_and_none_outlives_the_command(tmp_path, number, names, status):
     (tmp_path / "script.py").write_text(SCRIPT)
-    environment = {key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"}
+    environment = os.environ | {"PYTHONPATH": str(HERE)}
+    environment.pop("OMP_NUM_THREADS", None)
     process = subprocess.Popen(
         [sys.executable, tmp_path / "script.py", *names, "--out", tmp_path / "out"],
-        env=environment | {"PYTHONPATH": str(HERE)}, text=True, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE)
+        env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout.readline() == "runs\n"
     process.send_signal(number)
     errors = process.communicate(timeout=30)[1]  # after all that could write to it have ended
     assert process.returncode == status
     if number == signal.SIGTERM:
-        assert "killed failed, its process ended with exit code -9\n" in errors
+        assert "killed failed: its process ended with exit code -9\n" in errors
         assert errors.endswith("interrupted; saved before that: fine\n")
-        assert set(contents(tmp_path / "out")) == {"fine.json", "fine.npz", "claims.json",
-                                                   "claims.txt"}
+        assert {*contents(tmp_path / "out")} == files("fine", ends=("json", "npz"))
         assert json.loads((tmp_path / "out" / "fine.json").read_text())["claims"][0]["holds"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_before_there_is_something_to_save_a_signal_just_ends_the_command(number, tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-X", "importtime", HERE / "experiments.py", "--out", tmp_path / "out"],
+        text=True, stderr=subprocess.PIPE)
+    while "numpy" not in process.stderr.readline():  # a line for each module that is imported
+        pass
+    process.send_signal(number)
+    assert "Traceback" not in process.communicate(timeout=30)[1]
+    assert process.returncode == 130 and not (tmp_path / "out").exists()
 
 
 # --------------------------------------------------------------------------------- verdicts
 
 
 def test_a_verdict_shows_the_numbers_of_its_claims_if_all_of_them_hold():
-    verdict = experiments.Verdict("A6", "capacity grows as d^1.2", "under a condition: width",
-                                  "exponents {capacity: faithful} and {heads: other}", "capacity",
-                                  ("drift: control",))
-    claims = [{"experiment": experiment, "claim": f"{name}: what: is compared",
-               "measured": measured, "interval": interval, "holds": True}
-              for experiment, name, measured, interval in (
-                  ("capacity", "faithful", 1.2, [1.186, 1.209]), ("heads", "other", 2e-14, None),
-                  ("drift", "control", 3.0, None))]
-    row = ["A6", "capacity grows as d^1.2", "under a condition: width",
-           "exponents 1.20 [1.19, 1.21] and 2e-14", "capacity"]
-    assert experiments.verdict_rows(claims, [verdict]) == [row]
+    verdict = experiments.Verdict("A6", "capacity grows", "under a condition: width",
+                                  "exponents {heads: one} and {heads: two}", "capacity",
+                                  ("heads: three",))
+    claims = [{"experiment": "heads", "claim": f"{name}: what: is compared", "measured": measured,
+               "interval": interval, "holds": True} for name, measured, interval in (
+                   ("one", 1.2, [1.186, 1.209]), ("two", 2e-14, None), ("three", 3.0, None))]
+
+    def judged(claims):
+        found, = experiments.judged(claims, [verdict])
+        return found
+    shown = verdict._replace(here="exponents 1.20 [1.19, 1.21] and 2e-14")
+    assert judged(claims) == shown
     assert experiments.verdict_markdown(claims, [verdict]).splitlines()[2] == (
-        f"|{'|'.join(row)}|")
-    for missing in range(3):
-        found = experiments.verdict_rows(claims[:missing] + claims[missing + 1:], [verdict])
-        assert found == [[*row[:2], "not run", "", "capacity"]]
+        f"|{'|'.join(shown[:5])}|")
+    for missing in itertools.combinations(claims, 2):
+        assert judged(missing) == verdict._replace(verdict="not run", here="")
     claims[2]["holds"] = False
-    assert experiments.verdict_rows(claims, [verdict]) == [
-        [*row[:2], "undecided: drift: control fails", *row[3:]]]
+    assert judged(claims) == shown._replace(verdict="undecided: heads: three fails")
 
 
-@pytest.mark.parametrize("number, text", [
-    (0, "0"), (1.2, "1.20"), (-0.0512, "-0.0512"), (123.4, "123"), (999.7, "1,000"),
-    (2.31e7, "23,100,000"), (1, "1.00"), (0.001, "0.00100"), (-2.4e-14, "-2e-14"),
-    (None, "not finite")])
+@pytest.mark.parametrize("number, text", cells("""
+0 : 0
+1.2 : 1.20
+-0.0512 : -0.0512
+123.4 : 123
+999.7 : 1,000
+2.31e7 : 23,100,000
+1 : 1.00
+0.001 : 0.00100
+-2.4e-14 : -2e-14
+None : not finite"""))
 def test_numbers_have_three_digits(number, text):
-    assert experiments.number_text(number) == text
+    assert experiments.number_text(eval(number)) == text
 
 
 def test_verdicts_use_the_four_words_and_experiments_that_exist():
@@ -2778,14 +2802,33 @@ def test_verdicts_use_the_four_words_and_experiments_that_exist():
         assert entry.verdict in ("reproduced", "in the limit", "not reproduced") or (
             entry.verdict.startswith("under a condition: "))
         names = [*experiments.REFERENCE.findall(entry.here), *entry.needs]
-        assert {name.partition(": ")[0] for name in names} <= set(experiments.EXPERIMENTS)
+        assert {name.partition(": ")[0] for name in names} <= {*experiments.EXPERIMENTS}
         assert "|" not in "".join(entry[:5])
+
+
+TABLES = """
+label   the source says                   verdict                 here                                     figure
+------  --------------------------------  ----------------------  ---------------------------------------  -------------
+P1      the conditioning circuit is       not run                                                          equivalence
+experiment     source  claim                                     paper      measured                bound
+-------------  ------  ----------------------------------------  ---------  ----------------------  -------------  -----
+associability  P1, A9  a claim that is longer than its column    8 +- 1.22  0.500 [0.400, 0.600]    0.25 to 0.75   holds
+                       of forty
+"""  # noqa: E501
+
+
+def test_the_tables_of_verdicts_and_claims_fit_120_columns():
+    row = {"experiment": "associability", "source": "P1, A9", "paper": "8 +- 1.22",
+           "claim": "a claim that is longer than its column of forty", "measured": 0.5,
+           "interval": [0.4, 0.6], "bound": "0.25 to 0.75", "holds": True}
+    verdicts = experiments.verdict_table([]).splitlines()[:3]
+    assert ["", *verdicts, *experiments.claims_table([row]).splitlines()] == TABLES.splitlines()
 
 
 # ----------------------------------------------------------------------------------------- README
 
-HERE = Path(__file__).parent
 README = (HERE / "README.md").read_text(encoding="utf-8")
+SAVED = json.loads((HERE / "figures" / "claims.json").read_text(encoding="utf-8"))
 EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)
 
 
@@ -2797,26 +2840,34 @@ def test_each_example_of_the_readme_prints_what_it_says(code, printed):
     assert len(EXAMPLES) == README.count("```python") and output.getvalue() == printed
 
 
-def test_the_readme_s_design_runs_and_its_experiments_exist(tmp_path, capsys):
+def test_the_readme_is_short_its_design_runs_and_its_experiments_and_figures_exist(tmp_path,
+                                                                                   capsys):
     command, = re.findall(r"^    python experiments.py (design .*)$", README, re.MULTILINE)
     assert experiments.main([*shlex.split(command), "--out", str(tmp_path)]) == 0
     assert "DeltaNet" in capsys.readouterr().out and (tmp_path / "design.csv").exists()
     named = re.findall(r"`python experiments.py ([a-z ]+)`", README)
-    assert named and {name for names in named for name in names.split()} <= set(
-        experiments.EXPERIMENTS)
+    assert named and {*" ".join(named).split()} <= {*experiments.EXPERIMENTS}
+    assert all((HERE / name).exists() for name in re.findall(r"\((figures/\S+)\)", README))
+    assert len(README.split()) <= 2300
 
 
 def test_the_readme_s_verdicts_are_those_of_the_claims_it_was_written_from():
-    claims = json.loads((HERE / "figures" / "claims.json").read_text(encoding="utf-8"))
-    assert experiments.verdict_markdown(claims["claims"]) in README
-    assert all(row["holds"] for row in claims["claims"])
-    assert not [row for row in experiments.verdict_rows(claims["claims"])
-                if row[2].startswith(("undecided", "not run"))]
+    assert experiments.verdict_markdown(SAVED["claims"]) in README
+    assert all(row["holds"] for row in SAVED["claims"])
+    assert not [entry for entry in experiments.judged(SAVED["claims"])
+                if entry.verdict.startswith(("undecided", "not run"))]
 
 
-def test_the_readme_is_short_and_its_figures_exist():
-    assert len(README.split()) <= 2300
-    assert all((HERE / name).exists() for name in re.findall(r"\((figures/\S+)\)", README))
+def test_the_saved_claims_are_of_the_present_sizes_and_bounds(bounds):
+    for name in experiments.EXPERIMENTS.keys() - experiments.BY_NAME_ONLY:
+        sizes = experiments.defaults(experiments.EXPERIMENTS[name], 2)
+        run = {key: SAVED["parameters"][name][key] for key in ("seed", "device", "seconds")}
+        assert SAVED["parameters"][name] == run | json.loads(json.dumps(sizes, default=str))
+    saved = {}
+    for row in SAVED["claims"]:
+        saved.setdefault(row["claim"].partition(":")[0], set()).add(row["bound"])
+    both = saved.keys() & bounds.keys()  # all of them, if all tests run
+    assert {name: bounds[name] for name in both} == {name: saved[name] for name in both}
 
 
 def test_the_mathematics_imports_numpy_and_the_standard_library_alone():
