@@ -115,44 +115,33 @@ def chunkwise(queries, keys, values, beta, decay, error_correcting, state, chunk
     return xp.concatenate(outputs, -2), state
 
 
-def ph_errors(queries, keys, values, beta, eta, fresh, bounds, start, memory, associability, chunk):
+def ph_errors(keys, values, beta, eta, fresh, bounds, start, memory, associability):
     """PH-attention as the triangular system of its errors, row by row, without a state matrix.
 
     E_t = v_t - S^T k_t - sum_{s<t} (k_t . w_s) E_s with w_s = beta alpha_s * k_s, and where
-    eta k_t^2 is not 0 alpha <- clip(alpha + eta k_t^2 (|E_t| - alpha), bounds); then
-    O = Q S + tril(Q w^T) E, S <- S + w^T E, for `chunk` tokens at a time. fresh (..., T, 1) is 1
-    where the memory S starts anew at 0 and alpha at `start`, else 0; associability, start
-    (..., K, 1). Returns outputs, memory and associability. A NaN in a later token reaches earlier
-    outputs of its chunk.
+    eta k_t^2 is not 0 alpha <- clip(alpha + eta k_t^2 (|E_t| - alpha), bounds). fresh (..., T, 1)
+    is 1 where the memory starts anew at 0 and alpha at `start`, else 0; associability, start
+    (..., K, 1). Returns w (..., T, K), E (..., T, D) and the last associability: PH-attention is
+    linear attention with keys w and values E. Time T^2. A NaN in a later token reaches no earlier
+    error, but earlier outputs of `parallel`.
     """
-    xp, outputs = array_module(keys), []
-    beta, eta = (rate * xp.ones_like(keys[..., :1]) for rate in (beta, eta))
-    alpha, start = (column.swapaxes(-1, -2) for column in (associability, start))
-    for first in range(0, keys.shape[-2], chunk):
-        query, key, value, rate, speed, new = (
-            rows[..., first:first + chunk, :] for rows in (queries, keys, values, beta, eta, fresh))
-        piece, speed, writes, errors = new.cumsum(-2), speed * key**2, [], []
-        same, old = piece == piece.swapaxes(-1, -2), piece == 0
-        rest = value - old * (key @ memory)
-        for t in range(key.shape[-2]):
-            now = slice(t, t + 1)
-            alpha = xp.where(new[..., now, :] > 0, start, alpha)
-            error, write = rest[..., :1, :], rate[..., now, :] * alpha * key[..., now, :]
-            reached = same[..., t + 1:, now] * (key[..., t + 1:, :] @ write.swapaxes(-1, -2))
-            rest = rest[..., 1:, :] - reached * error
-            total = abs(error).sum(-1, keepdims=True)
-            share = error / (total + (total == 0))
-            size = total * ((share**2).sum(-1, keepdims=True) + (total == 0)) ** 0.5  # |E_t|
-            moved = (alpha + speed[..., now, :] * (size - alpha)).clip(*bounds)
-            alpha = xp.where(speed[..., now, :] == 0, alpha, moved)
-            errors.append(error)
-            writes.append(write)
-        writes, errors = xp.concatenate(writes, -2), xp.concatenate(errors, -2)
-        scores = xp.tril(same * (query @ writes.swapaxes(-1, -2)))
-        outputs.append(old * (query @ memory) + scores @ errors)
-        last = same[..., -1, :, None] * writes
-        memory = old[..., -1:, :] * memory + last.swapaxes(-1, -2) @ errors
-    return xp.concatenate(outputs, -2), memory, alpha.swapaxes(-1, -2)
+    xp, writes, errors = array_module(keys), [], []
+    beta, eta = (rate * xp.ones_like(keys) for rate in (beta, eta))
+    start, alpha = (column.swapaxes(-1, -2) for column in (start, associability))
+    rest = values - keys @ memory
+    for t in range(keys.shape[-2]):
+        key, rate, speed, new = (rows[..., t:t + 1, :] for rows in (keys, beta, eta * keys**2, fresh))
+        rest = xp.where(new > 0, values[..., t:, :], rest)
+        alpha = xp.where(new > 0, start, alpha)
+        error, write = rest[..., :1, :], rate * alpha * key
+        rest = rest[..., 1:, :] - (keys[..., t + 1:, :] @ write.swapaxes(-1, -2)) * error
+        total = abs(error).sum(-1, keepdims=True)
+        share = error / (total + (total == 0))
+        size = total * ((share**2).sum(-1, keepdims=True) + (total == 0)) ** 0.5  # no overflow
+        alpha = xp.where(speed == 0, alpha, (alpha + speed * (size - alpha)).clip(*bounds))
+        errors.append(error)
+        writes.append(write)
+    return xp.concatenate(writes, -2), xp.concatenate(errors, -2), alpha.swapaxes(-1, -2)
 
 
 def mesa(queries, keys, values, seen, ridge):
@@ -207,28 +196,30 @@ def fast_chunkwise(queries, keys, values, beta, decay, error_correcting, state, 
     A NaN in a later token reaches earlier outputs of its chunk.
     """
     xp, T, outputs, start = array_module(keys), keys.shape[-2], [], 0
+    fades, state = not (isinstance(decay, float) and decay == 1), 1 * state
     writes, decay = beta * keys, decay * xp.ones_like(keys[..., :1])
     while start < T:
         C = min(chunk, T - start)  # the last chunk may be shorter
-        count = max(min(segment, T - start) // C, 1)
-        Q, K, V, W, kept = (rows[..., start:start + count * C, :].reshape(
-            rows.shape[:-2] + (count, C, rows.shape[-1]))
+        end = start + C * max(min(segment, T - start) // C, 1)
+        Q, K, V, W, kept = (rows[..., start:end, :].reshape(
+            rows.shape[:-2] + (-1, C, rows.shape[-1]))
             for rows in (queries, keys, values, writes, decay))
-        later = xp.tril(xp.ones((C, C), dtype=keys.dtype), -1)
-        D = xp.tril(xp.where(later > 0, kept, 1.0).cumprod(-2))
         G, W = kept.cumprod(-2), W.swapaxes(-1, -2)
+        later = xp.tril(xp.ones((C, C), dtype=keys.dtype), -1) > 0
+        D = xp.tril(xp.where(later, kept, 1.0).cumprod(-2))
         A = error_correcting * (K @ W) * D
         U = xp.tril(xp.triu(xp.ones_like(A)))  # (I + A)^-1, row by row
         for t in range(1, C):
             U[..., t:t + 1, :t] = -A[..., t:t + 1, :t] @ U[..., :t, :t]
-        read, write = ((Q @ W) * D) @ U, W @ (D[..., -1, :, None] * U)
-        for i in range(count):
-            q, k, v, g, r, w = (rows[..., i, :, :] for rows in (Q, K, V, G, read, write))
+        chunks = Q, K, V, G, ((Q @ W) * D) @ U, W @ (D[..., -1, :, None] * U)
+        for i in range(U.shape[-3]):
+            q, k, v, g, read, write = (rows[..., i, :, :] for rows in chunks)
             error = v - error_correcting * g * (k @ state)
-            outputs.append(g * (q @ state) + r @ error)
-            state = g[..., -1:, :] * state
-            state += w @ error
-        start += count * C
+            outputs.append(g * (q @ state) + read @ error)
+            if fades:
+                state *= g[..., -1:, :]
+            state += write @ error
+        start = end
     return xp.concatenate(outputs, -2), state
 
 
@@ -285,7 +276,7 @@ def _tokens(queries, keys, values, test, reset, state=None, **rates):
     tested, fresh = (xp.zeros(keys.shape[-2:-1] + (1,), dtype=keys.dtype) if mark is None
                      else mark.astype(keys.dtype) for mark in (test, reset))
     if test is not None:  # where, not a product: padding may hold anything
-        keys, values = (xp.where(test, xp.zeros_like(rows), rows) for rows in (keys, values))
+        keys, values = (xp.where(test, 0.0, rows) for rows in (keys, values))
     if "decay" in rates and not (test is None and reset is None):
         rates["decay"] = (1 - fresh) * (tested + (1 - tested) * rates["decay"])
     # in C order: a copy of a broadcast array has its batch innermost, which slows every product
@@ -382,7 +373,7 @@ def gated_deltanet(queries, keys, values, *, beta, decay, **options):
 
 
 def ph_attention(queries, keys, values, *, beta, eta, associability=1.0, bounds=(0.0, 1.0),
-                 state=None, test=None, reset=None, chunk=32):
+                 state=None, test=None, reset=None, chunk=16):
     """PH-attention = the Pearce-Hall hybrid: a write rate that follows past errors, per feature.
 
     w_t = beta alpha_t * k_t, E_t = v_t - W^T k_t, W <- W + w_t E_t^T, o_t = W^T q_t, and where k_t
@@ -396,14 +387,24 @@ def ph_attention(queries, keys, values, *, beta, eta, associability=1.0, bounds=
         raise TypeError(f"state must be an AssociabilityState, got {type(state).__name__}")
     memory = None if state is None else state.memory
     tokens = _tokens(queries, keys, values, test, reset, memory, beta=beta, eta=eta)
-    alpha = start = feature_column("associability", associability, tokens.memory)
+    start = feature_column("associability", associability, tokens.memory)
+    alpha, bounds, chunk = start, limits(bounds), _whole(chunk, tokens.keys)
     if state is not None:  # a column (..., K, 1), in whatever batch
-        alpha = _part("state.associability", state.associability, alpha.shape[-2:], tokens.keys)
-        alpha = alpha[(None,) * (start.ndim - alpha.ndim)]
-        alpha = feature_column("state.associability", alpha, tokens.memory)
-    outputs, *state = tokens.answered(
-        ph_errors, *tokens[2:5], *tokens.rates.values(), tokens.fresh, limits(bounds), start,
-        tokens.memory, alpha, _whole(chunk, tokens.keys), states=(tokens.memory, alpha))
+        alpha = tokens.xp.zeros_like(start) + _part(
+            "state.associability", state.associability, start.shape[-2:], tokens.keys)
+
+    def in_chunks():
+        beta, eta = (rate * tokens.xp.ones_like(tokens.fresh) for rate in tokens.rates.values())
+        memory, last, outputs = tokens.memory, alpha, []
+        for first in range(0, tokens.keys.shape[-2], chunk):
+            query, *rows, fresh = (rows[..., first:first + chunk, :] for rows in (
+                *tokens[2:5], beta, eta, tokens.fresh))
+            writes, errors, last = ph_errors(*rows, fresh, bounds, start, memory, last)
+            output, memory = parallel(query, writes, errors, 1.0, 1 - fresh, 0.0, memory)
+            outputs.append(output)
+        return tokens.xp.concatenate(outputs, -2), memory, last
+
+    outputs, *state = tokens.answered(in_chunks, states=(tokens.memory, alpha))
     return outputs, AssociabilityState(*state)
 
 
@@ -428,7 +429,8 @@ def mesa_attention(queries, keys, values, *, ridge, test=None, reset=None):
 
     o_t = (sum_{s<=t} v_s k_s^T) (sum_{s<=t} k_s k_s^T + ridge I)^-1 q_t, ridge = noise / prior > 0,
     one number. Computed in float64 whatever the dtype, since a small ridge drowns in float32;
-    ValueError where it drowns in float64 (a GPU answers NaN or infinity).
+    ValueError where it drowns in float64 (a GPU answers NaN or infinity). Time and the mask of what
+    a token sees grow with T^2. A NaN in a later token reaches earlier outputs.
     """
     try:
         return _without_state(mesa, queries, keys, values, test, reset, ridge=ridge)
@@ -455,6 +457,7 @@ def conditioning_circuit(queries, keys, values, *, cue_activation=None, outcome_
     cue_, outcome_ and test_activation, functions of an array (None: the identity; for the test: the
     cue's). It is linear attention if g is the identity and f = h is linear; with another f = h it
     is linear attention over the features f(k), f(q); with a g that is not linear, none equals it.
+    Time and memory T^2. A NaN in a later token reaches earlier responses.
     """
     f = cue_activation or (lambda cue: cue)
     g, h = outcome_activation or (lambda outcome: outcome), test_activation or f
