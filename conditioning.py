@@ -126,11 +126,11 @@ def ph_errors(keys, values, beta, eta, fresh, bounds, start, memory, associabili
     error, but earlier outputs of `parallel`.
     """
     xp, writes, errors = array_module(keys), [], []
-    beta, eta = (rate * xp.ones_like(keys) for rate in (beta, eta))
+    beta, speeds = beta * xp.ones_like(keys), eta * keys**2
     start, alpha = (column.swapaxes(-1, -2) for column in (start, associability))
     rest = values - keys @ memory
     for t in range(keys.shape[-2]):
-        key, rate, speed, new = (rows[..., t:t + 1, :] for rows in (keys, beta, eta * keys**2, fresh))
+        key, rate, speed, new = (rows[..., t:t + 1, :] for rows in (keys, beta, speeds, fresh))
         rest = xp.where(new > 0, values[..., t:, :], rest)
         alpha = xp.where(new > 0, start, alpha)
         error, write = rest[..., :1, :], rate * alpha * key
