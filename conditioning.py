@@ -148,25 +148,26 @@ def mesa(queries, keys, values, seen, ridge):
     """MesaNet, exactly: o_t = sum_s seen_ts (k_s . p_t) v_s, p_t = (H_t + ridge I)^-1 q_t.
 
     H_t = sum_s seen_ts k_s k_s^T (von Oswald et al. 2023, 2025; there by conjugate gradients and
-    with gates). seen (..., T, T) is 1 where token s can be found at t, else 0; in float64 it makes
-    all float64. A NaN in a later token reaches earlier outputs. Outputs alone; time T^2.
+    with gates). seen (..., T, T) tells which tokens s can be found at t. A NaN in a later token
+    reaches earlier outputs. Outputs alone; time and memory T^2.
     """
     xp, columns, probes = array_module(keys), keys.swapaxes(-1, -2), []
     identity = xp.tril(xp.triu(xp.ones_like(columns @ keys)))
     for t in range(keys.shape[-2]):
-        H = (seen[..., t:t + 1, :] * columns) @ keys
+        H = xp.where(seen[..., t:t + 1, :], columns, 0.0) @ keys
         probes.append(xp.linalg.solve(H + ridge * identity, queries[..., t, :, None]))
-    return (seen * (xp.concatenate(probes, -1).swapaxes(-1, -2) @ columns)) @ values
+    scores = xp.concatenate(probes, -1).swapaxes(-1, -2) @ columns
+    return xp.where(seen, scores, 0.0) @ values
 
 
 def softmax(queries, keys, values, seen, scale):
     """o_t = sum_s softmax_s(scale q_t . k_s) v_s over the tokens s seen (Vaswani et al. 2017).
 
-    0 where nothing is seen yet. seen (..., T, T) is 1 or 0 as in `mesa`. A NaN in a later token
-    reaches earlier outputs, as in `parallel`. Outputs alone; time and memory T^2.
+    0 where nothing is seen yet; seen (..., T, T) as in `mesa`. A NaN in a later token reaches
+    earlier outputs, as in `parallel`. Outputs alone; time and memory T^2.
     """
     xp = array_module(keys)
-    match = xp.where(seen > 0, scale * (queries @ keys.swapaxes(-1, -2)), -xp.inf)
+    match = xp.where(seen, scale * (queries @ keys.swapaxes(-1, -2)), -xp.inf)
     closest = xp.amax(match, -1, keepdims=True)
     weights = xp.exp(match - xp.where(closest > -xp.inf, closest, 0.0))
     total = weights.sum(-1, keepdims=True)
@@ -179,7 +180,8 @@ def circuit(queries, keys, values, seen, f, g, h):
     It is the response h(q)^T W to W <- W + f(k) g(v)^T. seen as in `mesa`. A NaN in a later token
     reaches earlier responses. Outputs alone; time and memory T^2.
     """
-    return (seen * (h(queries) @ f(keys).swapaxes(-1, -2))) @ g(values)
+    scores = h(queries) @ f(keys).swapaxes(-1, -2)
+    return array_module(keys).where(seen, scores, 0.0) @ g(values)
 
 
 # --------------------------------------------------------------------- the one fast form, optimised
@@ -415,12 +417,14 @@ def _without_state(kernel, queries, keys, values, test, reset, *functions, **num
             raise ValueError(f"{name} must be one number, got shape {np.shape(value)}")
     tokens = _tokens(queries, keys, values, test, reset, **number)
     xp, batch = tokens.xp, tokens.memory.shape[:-2]
+    precision = np.float64 if kernel is mesa else tokens.keys.dtype
 
     def outputs():
         piece = tokens.fresh.cumsum(-2)
-        seen = xp.tril(piece == piece.swapaxes(-1, -2)) * tokens.stored.swapaxes(-1, -2)
-        rows = (xp.broadcast_to(rows, batch + rows.shape[-2:]) for rows in tokens[2:5])
-        return (kernel(*rows, seen.astype(np.float64), *functions, *tokens.rates.values()),)
+        seen = xp.tril(piece == piece.swapaxes(-1, -2)) & (tokens.stored.swapaxes(-1, -2) > 0)
+        rows = (xp.broadcast_to(rows, batch + rows.shape[-2:]).astype(precision, copy=False)
+                for rows in tokens[2:5])
+        return (kernel(*rows, seen, *functions, *tokens.rates.values()),)
     return tokens.answered(outputs)[0]
 
 
