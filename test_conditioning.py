@@ -313,7 +313,7 @@ LAYERS = {name: cells for name, *cells in table("""
 "gated" | gated_deltanet | rescorla_wagner | dict(beta="beta", decay="decay")
 "gated, betas" | gated_deltanet | rescorla_wagner | dict(beta="betas", decay="decay")
 "KDA" | gated_deltanet | rescorla_wagner | dict(beta="beta", decay="decays")
-"PH" | ph_attention | pearce_hall | dict(beta="decay", eta="betas")
+"PH" | ph_attention | pearce_hall | dict(beta="decay", eta="betas", bounds=(.2, 1.5))
 "mesa" | mesa_attention | kalman | dict(ridge=.5)
 "softmax" | softmax_attention | None | dict(scale=1.3)
 "circuit" | conditioning_circuit | None | dict(cue_activation=squared)
