@@ -313,7 +313,7 @@ LAYERS = {name: cells for name, *cells in table("""
 "gated" | gated_deltanet | rescorla_wagner | dict(beta="beta", decay="decay")
 "gated, betas" | gated_deltanet | rescorla_wagner | dict(beta="betas", decay="decay")
 "KDA" | gated_deltanet | rescorla_wagner | dict(beta="beta", decay="decays")
-"PH" | ph_attention | pearce_hall | dict(beta="decay", eta="betas", bounds=(.2, 1.5))
+"PH" | ph_attention | pearce_hall | dict(beta="decay", eta="betas")
 "mesa" | mesa_attention | kalman | dict(ridge=.5)
 "softmax" | softmax_attention | None | dict(scale=1.3)
 "circuit" | conditioning_circuit | None | dict(cue_activation=squared)
@@ -420,6 +420,7 @@ def test_every_form_is_its_rule_and_may_be_cut_anywhere(name, form):
 @EVERY_FORM
 def test_sequences_packed_into_one_padding_and_test_trials(name, form):
     run, given, start = case(name, form, T=37)
+    given |= {"associability": 0.4} if name == "PH" else {}
     if name != "errors":
         found = run(**given, reset=np.isin(np.arange(37), [5, 6, 26]), **start)
         parts = [run(**at(slice(*ends), given), **(start if ends[0] == 0 else {}))
