@@ -42,6 +42,7 @@ from rules import (
     limits,
     marks,
     rate,
+    real_array,
     sequence_arrays,
     temporal_difference,
 )
@@ -78,17 +79,16 @@ def parallel(queries, keys, values, beta, decay, error_correcting, state):
     A NaN or an infinity in a later token is multiplied by 0, and so reaches earlier outputs.
     """
     xp = array_module(keys)
-    token = xp.ones_like(keys[..., :1]).cumsum(-2)
-    writes, decay, now = beta * keys, decay * xp.ones_like(keys[..., :1]), token.swapaxes(-1, -2)
-    G = decay.cumprod(-2)
-    # A masked product: exact at decay 0, where sums of logarithms give NaN.
-    D = xp.where((token > now)[..., None], decay[..., :, None, :], 1.0).cumprod(-3)
-    D = xp.where((token >= now)[..., None], D, 0.0)
+    decay, writes = decay * xp.ones_like(keys[..., :1]), (beta * keys).swapaxes(-1, -2)
+    G, later = decay.cumprod(-2), xp.tril(xp.ones_like(keys @ writes), -1) > 0
+    # D (..., 1 or K, T, T) as a masked product: exact at decay 0, where sums of logarithms give NaN
+    kept = xp.where(later[..., None, :, :], decay.swapaxes(-1, -2)[..., None], 1.0)
+    D = xp.tril(kept.cumprod(-2))
 
     def scores(rows):
-        if D.shape[-1] == 1:
-            return (rows @ writes.swapaxes(-1, -2)) * D[..., 0]
-        return (rows[..., :, None, :] * writes[..., None, :, :] * D).sum(-1)
+        if D.shape[-3] == 1:
+            return (rows @ writes) * D[..., 0, :, :]
+        return (rows.swapaxes(-1, -2)[..., None] * writes[..., None, :] * D).sum(-3)
 
     errors, rest = [], values - error_correcting * ((G * keys) @ state)
     A = error_correcting * scores(keys)
@@ -97,8 +97,7 @@ def parallel(queries, keys, values, beta, decay, error_correcting, state):
         rest = rest[..., 1:, :] - A[..., t + 1:, t:t + 1] * errors[-1]
     errors = xp.concatenate(errors, -2)
     outputs = (G * queries) @ state + scores(queries) @ errors
-    kept = writes * D[..., -1, :, :]
-    return outputs, G[..., -1, :, None] * state + kept.swapaxes(-1, -2) @ errors
+    return outputs, G[..., -1, :, None] * state + (writes * D[..., -1, :]) @ errors
 
 
 def chunkwise(queries, keys, values, beta, decay, error_correcting, state, chunk):
@@ -117,67 +116,58 @@ def chunkwise(queries, keys, values, beta, decay, error_correcting, state, chunk
     return xp.concatenate(outputs, -2), state
 
 
-def ph_errors(queries, keys, values, beta, eta, fresh, bounds, memory, associability, start):
+def ph_errors(keys, values, beta, eta, fresh, bounds, start, memory, associability):
     """PH-attention as the triangular system of its errors, row by row, without a state matrix.
 
     E_t = v_t - S^T k_t - sum_{s<t} (k_t . w_s) E_s with w_s = beta alpha_s * k_s, and where
-    eta k_t^2 is not 0 alpha <- clip(alpha + eta k_t^2 (|E_t| - alpha), bounds); then
-    O = Q S + tril(Q w^T) E. fresh (..., T, 1) is 1 where memory and alpha start anew, alpha at
-    `start`, else 0; associability, start (..., K, 1). Returns outputs, memory and associability. A
-    NaN in a later token reaches earlier outputs.
+    eta k_t^2 is not 0 alpha <- clip(alpha + eta k_t^2 (|E_t| - alpha), bounds). fresh (..., T, 1)
+    is 1 where the memory starts anew at 0 and alpha at `start`, else 0; associability, start
+    (..., K, 1). Returns w (..., T, K), E (..., T, D) and the last associability: PH-attention is
+    linear attention with keys w and values E. Time T^2. A NaN in a later token reaches no earlier
+    error, but earlier outputs of `parallel`.
     """
-    xp = array_module(keys)
-    beta, eta, fresh = (rate * xp.ones_like(keys) for rate in (beta, eta, fresh))
-    piece, start, writes, errors = fresh[..., :1].cumsum(-2), start[..., 0], [], []
-    same, first = piece == piece.swapaxes(-1, -2), piece == 0
-    rest, alpha = values - first * (keys @ memory), associability[..., 0]
+    xp, writes, errors = array_module(keys), [], []
+    beta, speeds = beta * xp.ones_like(keys), eta * keys**2
+    start, alpha = (column.swapaxes(-1, -2) for column in (start, associability))
+    rest = values - keys @ memory
     for t in range(keys.shape[-2]):
-        key, alpha = keys[..., t, :], xp.where(fresh[..., t, :] > 0, start, alpha)
-        errors.append(rest[..., :1, :])
-        writes.append((beta[..., t, :] * alpha * key)[..., None, :])
-        reached = (keys[..., t + 1:, :] * writes[-1]).sum(-1)[..., None]
-        rest = rest[..., 1:, :] - same[..., t + 1:, t:t + 1] * reached * errors[-1]
-        total = abs(errors[-1]).sum(-1)
-        share = errors[-1] / (total + (total == 0))[..., None]
-        surprise = total * ((share**2).sum(-1) + (total == 0)) ** 0.5  # |E_t|, no overflow
-        speed = eta[..., t, :] * key**2
-        alpha = xp.where(speed == 0, alpha, (alpha + speed * (surprise - alpha)).clip(*bounds))
-    writes, errors = xp.concatenate(writes, -2), xp.concatenate(errors, -2)
-    scores = xp.tril(same * (queries @ writes.swapaxes(-1, -2)))
-    outputs = first * (queries @ memory) + scores @ errors
-    last = (same[..., -1, :, None] * writes).swapaxes(-1, -2) @ errors
-    return outputs, first[..., -1:, :] * memory + last, alpha[..., None]
+        key, rate, speed, new = (rows[..., t:t + 1, :] for rows in (keys, beta, speeds, fresh))
+        rest = xp.where(new > 0, values[..., t:, :], rest)
+        alpha = xp.where(new > 0, start, alpha)
+        error, write = rest[..., :1, :], rate * alpha * key
+        rest = rest[..., 1:, :] - (keys[..., t + 1:, :] @ write.swapaxes(-1, -2)) * error
+        total = abs(error).sum(-1, keepdims=True)
+        share = error / (total + (total == 0))
+        size = total * ((share**2).sum(-1, keepdims=True) + (total == 0)) ** 0.5  # no overflow
+        alpha = xp.where(speed == 0, alpha, (alpha + speed * (size - alpha)).clip(*bounds))
+        errors.append(error)
+        writes.append(write)
+    return xp.concatenate(writes, -2), xp.concatenate(errors, -2), alpha.swapaxes(-1, -2)
 
 
-def mesa(queries, keys, values, ridge, fresh):
-    """MesaNet, exactly: H <- H + k k^T, R <- R + k v^T, o = R^T (H + ridge I)^-1 q.
+def mesa(queries, keys, values, seen, ridge):
+    """MesaNet, exactly: o_t = sum_s seen_ts (k_s . p_t) v_s, p_t = (H_t + ridge I)^-1 q_t.
 
-    von Oswald et al. 2023, 2025; there by conjugate gradients and with gates. Outputs alone.
+    H_t = sum_s seen_ts k_s k_s^T (von Oswald et al. 2023, 2025; there by conjugate gradients and
+    with gates). seen (..., T, T) tells which tokens s can be found at t. A NaN in a later token
+    reaches earlier outputs. Outputs alone; time and memory T^2.
     """
-    xp = array_module(keys)
-    H = keys[..., :1, :].swapaxes(-1, -2) * keys[..., :1, :] * 0
-    R, outputs = 0, []
-    identity = xp.tril(xp.triu(xp.ones_like(H)))
+    xp, columns, probes = array_module(keys), keys.swapaxes(-1, -2), []
+    identity = xp.tril(xp.triu(xp.ones_like(columns @ keys)))
     for t in range(keys.shape[-2]):
-        key, kept = keys[..., t, :, None], 1 - fresh[..., t, :, None]
-        H = kept * H + key * key.swapaxes(-1, -2)
-        R = kept * R + key * values[..., t:t + 1, :]
-        solved = xp.linalg.solve(H + ridge * identity, queries[..., t, :, None])
-        outputs.append(solved.swapaxes(-1, -2) @ R)
-    return xp.concatenate(outputs, -2)
+        H = xp.where(seen[..., t:t + 1, :], columns, 0.0) @ keys
+        probes.append(xp.linalg.solve(H + ridge * identity, queries[..., t, :, None]))
+    scores = xp.concatenate(probes, -1).swapaxes(-1, -2) @ columns
+    return xp.where(seen, scores, 0.0) @ values
 
 
-def softmax(queries, keys, values, scale, stored, fresh):
-    """o_t = sum_s softmax_s(scale q_t . k_s) v_s over stored tokens s <= t (Vaswani et al. 2017).
+def softmax(queries, keys, values, seen, scale):
+    """o_t = sum_s softmax_s(scale q_t . k_s) v_s over the tokens s seen (Vaswani et al. 2017).
 
-    0 where nothing is stored yet. stored and fresh (..., T, 1) are 1 or 0: tokens that can be
-    found, tokens before which the sequence starts anew. A NaN in a later token reaches earlier
-    outputs, as in `parallel`. Outputs alone; time and memory T^2.
+    0 where nothing is seen yet; seen (..., T, T) as in `mesa`. A NaN in a later token reaches
+    earlier outputs, as in `parallel`. Outputs alone; time and memory T^2.
     """
     xp = array_module(keys)
-    token, piece = xp.ones_like(fresh).cumsum(-2), fresh.cumsum(-2)
-    seen = (token >= token.swapaxes(-1, -2)) & (piece == piece.swapaxes(-1, -2))
-    seen = seen & (stored.swapaxes(-1, -2) > 0)
     match = xp.where(seen, scale * (queries @ keys.swapaxes(-1, -2)), -xp.inf)
     closest = xp.amax(match, -1, keepdims=True)
     weights = xp.exp(match - xp.where(closest > -xp.inf, closest, 0.0))
@@ -185,64 +175,55 @@ def softmax(queries, keys, values, scale, stored, fresh):
     return (weights / (total + (total == 0))) @ values
 
 
-def circuit(queries, keys, values, f, g, h, stored, fresh):
-    """CS, US and test neurons: W <- W + f(k) g(v)^T, response h(q)^T W. Outputs alone."""
-    cs, us, test, association, responses = f(keys), g(values), h(queries), 0, []
-    for t in range(keys.shape[-2]):
-        pairing = cs[..., t, :, None] * us[..., t, None, :]
-        association = (1 - fresh[..., t, :, None]) * association + stored[..., t, :, None] * pairing
-        responses.append((test[..., t, :, None] * association).sum(-2)[..., None, :])
-    return array_module(keys).concatenate(responses, -2)
+def circuit(queries, keys, values, seen, f, g, h):
+    """CS, US and test neurons: sum over the tokens seen of (h(q_t) . f(k_s)) g(v_s).
+
+    It is the response h(q)^T W to W <- W + f(k) g(v)^T. seen as in `mesa`. A NaN in a later token
+    reaches earlier responses. Outputs alone; time and memory T^2.
+    """
+    scores = h(queries) @ f(keys).swapaxes(-1, -2)
+    return array_module(keys).where(seen, scores, 0.0) @ g(values)
 
 
 # --------------------------------------------------------------------- the one fast form, optimised
 
 
-def fast_chunkwise(queries, keys, values, beta, decay, error_correcting, state, chunk, segment=256):
+def fast_chunkwise(queries, keys, values, beta, decay, error_correcting, state, chunk, segment=512):
     """`chunkwise`, its specification, for one decay a token, in few dense products.
 
     All that does not need the incoming state S is computed first, `segment` tokens at a time. With
-    w = beta k, D and g the decays of a chunk as D and G in `parallel`, * elementwise:
-        U = (I + c stril(K w^T * D))^-1,  M = [diag(D_last) U; (Q w^T * D) U], chunk after chunk
-        P = g * [K; Q] S,  Y = M (V - c P_top),  O = P_bottom + Y_bottom,  S = g_last S + w^T Y_top.
-    It assigns to arrays, so that it runs on NumPy and CuPy alone. Copy `parallel` along.
-    A NaN in a later token reaches earlier outputs of its chunk, and of its segment if in a key.
+    w = beta k, D and G the decays of a chunk as in `parallel`, * elementwise, chunk after chunk:
+        U = (I + c stril(K w^T * D))^-1,  E = v - c G * (K S),
+        O = G * (Q S) + ((Q w^T * D) U) E,  S <- G_last S + (w^T diag(D_last) U) E.
+    It assigns to arrays, so that it runs on NumPy and CuPy alone.
+    A NaN in a later token reaches earlier outputs of its chunk.
     """
-    xp, T, C = array_module(keys), keys.shape[-2], chunk
-    one, whole, step = xp.ones_like(keys[..., :1]), T - T % C, max(segment // C, 1) * C
+    xp, T, outputs, start = array_module(keys), keys.shape[-2], [], 0
     fades, state = not (isinstance(decay, float) and decay == 1), 1 * state
-    writes, decay, identity = beta * keys, decay * one, xp.eye(C, dtype=keys.dtype)
-    outputs = xp.empty(state.shape[:-2] + (T, state.shape[-1]), dtype=keys.dtype)
-    for start in range(0, whole, step):
-        end = min(start + step, whole)
-        K, Q, V, W, kept = (rows[..., start:end, :].reshape(
-            rows.shape[:-2] + ((end - start) // C, C, rows.shape[-1]))
-            for rows in (keys, queries, values, writes, decay))
-        rows, W_T = xp.concatenate(xp.broadcast_arrays(K, Q), -2), W.swapaxes(-1, -2)
-        scores, D = rows @ W_T, xp.tril(xp.ones((C, C), dtype=keys.dtype))
-        if fades:
-            g, D = kept.cumprod(-2), xp.zeros(kept.shape[:-1] + (C,), dtype=keys.dtype) + identity
-            for t in range(1, C):
-                D[..., t, :t] = kept[..., t, :] * D[..., t - 1, :t]
-            rows = rows * xp.concatenate([g, g], -2)
-        A, read = scores[..., :C, :] * D, scores[..., C:, :] * D
-        U = xp.zeros_like(A) + identity
-        for t in range(1, C if error_correcting else 0):
+    writes, decay = beta * keys, decay * xp.ones_like(keys[..., :1])
+    while start < T:
+        C = min(chunk, T - start)  # the last chunk may be shorter
+        end = start + C * max(min(segment, T - start) // C, 1)
+        Q, K, V, W, kept = (rows[..., start:end, :].reshape(
+            rows.shape[:-2] + (-1, C, rows.shape[-1]))
+            for rows in (queries, keys, values, writes, decay))
+        G, W = kept.cumprod(-2), W.swapaxes(-1, -2)
+        later = xp.tril(xp.ones((C, C), dtype=keys.dtype), -1) > 0
+        D = xp.tril(xp.where(later, kept, 1.0).cumprod(-2))
+        A = error_correcting * (K @ W) * D
+        U = xp.tril(xp.triu(xp.ones_like(A)))  # (I + A)^-1, row by row
+        for t in range(1, C):
             U[..., t:t + 1, :t] = -A[..., t:t + 1, :t] @ U[..., :t, :t]
-        M, W_T = xp.concatenate([D[..., -1, :, None] * U, read @ U], -2), xp.ascontiguousarray(W_T)
-        for i in range(rows.shape[-3]):
-            P, errors, first = rows[..., i, :, :] @ state, V[..., i, :, :], start + i * C
-            if error_correcting:
-                errors = errors - P[..., :C, :]
-            Y = M[..., i, :, :] @ errors
-            outputs[..., first:first + C, :] = P[..., C:, :] + Y[..., C:, :]
+        chunks = Q, K, V, G, ((Q @ W) * D) @ U, W @ (D[..., -1, :, None] * U)
+        for i in range(U.shape[-3]):
+            q, k, v, g, read, write = (rows[..., i, :, :] for rows in chunks)
+            error = v - error_correcting * g * (k @ state)
+            outputs.append(g * (q @ state) + read @ error)
             if fades:
-                state *= g[..., i, -1:, :]
-            state += W_T[..., i, :, :] @ Y[..., :C, :]
-    if whole < T:
-        rest = (rows[..., whole:, :] for rows in (queries, keys, values, beta * one, decay))
-        outputs[..., whole:, :], state = parallel(*rest, error_correcting, state)
-    return outputs, state
+                state *= g[..., -1:, :]
+            state += write @ error
+        start = end
+    return xp.concatenate(outputs, -2), state
 
 
 # -------------------------------------------------------------------------- the layers by name
@@ -251,7 +232,8 @@ def fast_chunkwise(queries, keys, values, beta, decay, error_correcting, state, 
 class _Tokens(NamedTuple):
     """What a door has checked: a test token's key and value are 0, the memory has all batch axes.
 
-    stored and fresh (..., T, 1): 1 where a token is written, 1 where the sequence starts anew.
+    stored and fresh (..., T, 1): 1 where a token is written, 1 where the sequence starts anew. The
+    rate `decay` is 1 at a test, 0 at a reset.
     """
 
     xp: Any
@@ -266,12 +248,21 @@ class _Tokens(NamedTuple):
 
     def answered(self, kernel, *arguments, states=()):
         """The kernel's results in the dtype given; without a token or feature zeros, the states."""
-        if 0 in self.memory.shape[:-1] + self.keys.shape[-2:]:
+        if self.keys.size * self.memory.size:
+            results = kernel(*arguments)
+        else:
             shape = self.memory.shape[:-2] + self.values.shape[-2:]
             results = self.xp.zeros(shape), *(1 * each for each in states)
-        else:
-            results = kernel(*arguments)
         return tuple(result.astype(self.dtype, copy=False) for result in results)
+
+
+def _part(name, part, shape, keys):
+    """A part of a state, (..., *shape), as an array like the keys."""
+    given = getattr(part, "shape", ())
+    if given[-2:] != shape:
+        raise ValueError(f"{name} must be a matrix (..., {shape[0]}, {shape[1]}), got "
+                         f"{given or type(part).__name__}")
+    return array_like(name, part, keys)
 
 
 def _tokens(queries, keys, values, test, reset, state=None, **rates):
@@ -280,22 +271,20 @@ def _tokens(queries, keys, values, test, reset, state=None, **rates):
     if queries.shape[-1] != core[0]:
         raise ValueError(f"queries and keys must have the same K features, got shapes "
                          f"{queries.shape} and {keys.shape}")
-    memory = xp.zeros(core, dtype=keys.dtype) if state is None else state
-    if getattr(memory, "shape", ())[-2:] != core:
-        raise ValueError(f"state must be a matrix (..., K, D) = (..., {core[0]}, {core[1]}), got "
-                         f"{getattr(memory, 'shape', type(memory).__name__)}")
-    memory = array_like("state", memory, keys)
+    memory = xp.zeros(core) if state is None else _part("state", state, core, keys)
     rates = {name: rate(name, value, keys) for name, value in rates.items()}
     test, reset = marks("test", test, keys), marks("reset", reset, keys)
     batch = batch_shape(queries=queries, keys=keys, values=values, state=memory, test=test,
                         reset=reset, **rates)
-    stored, fresh = (xp.zeros(keys.shape[-2:-1] + (1,), dtype=keys.dtype) if mark is None
+    tested, fresh = (xp.zeros(keys.shape[-2:-1] + (1,), dtype=keys.dtype) if mark is None
                      else mark.astype(keys.dtype) for mark in (test, reset))
     if test is not None:  # where, not a product: padding may hold anything
-        keys, values = (xp.where(test, xp.zeros_like(rows), rows) for rows in (keys, values))
+        keys, values = (xp.where(test, 0.0, rows) for rows in (keys, values))
+    if "decay" in rates and not (test is None and reset is None):
+        rates["decay"] = (1 - fresh) * (tested + (1 - tested) * rates["decay"])
     # in C order: a copy of a broadcast array has its batch innermost, which slows every product
     memory = xp.broadcast_to(memory, batch + core).astype(keys.dtype, order="C")
-    return _Tokens(xp, dtype, queries, keys, values, 1 - stored, fresh, memory, rates)
+    return _Tokens(xp, dtype, queries, keys, values, 1 - tested, fresh, memory, rates)
 
 
 def attention(queries, keys, values, *, beta=1.0, decay=1.0, error_correcting=False, state=None,
@@ -325,23 +314,21 @@ def attention(queries, keys, values, *, beta=1.0, decay=1.0, error_correcting=Fa
         raise ValueError(f"error_correcting must be True or False, got "
                          f"{in_a_line(error_correcting)}")
     tokens = _tokens(queries, keys, values, test, reset, state, beta=beta, decay=decay)
-    beta, decay = tokens.rates.values()
-    if test is not None or reset is not None:
-        decay = (1 - tokens.fresh) * (1 - tokens.stored + tokens.stored * decay)
-    arguments = [*tokens[2:5], beta, decay, float(bool(error_correcting)), tokens.memory]
-    kernel = {"recurrent": recurrent, "parallel": parallel}.get(form)
+    kernel, sizes = {"recurrent": recurrent, "parallel": parallel}.get(form), []
     if form == "chunkwise":
-        kernel = fast_chunkwise if np.shape(decay)[-1:] in ((), (1,)) else chunkwise
-        arguments.append(_tokens_a_chunk(chunk, tokens.keys))
-    return tokens.answered(kernel, *arguments, states=(tokens.memory,))
+        one_decay = np.shape(tokens.rates["decay"])[-1:] in ((), (1,))
+        kernel, sizes = fast_chunkwise if one_decay else chunkwise, [_whole(chunk, tokens.keys)]
+    return tokens.answered(kernel, *tokens[2:5], *tokens.rates.values(),
+                           float(bool(error_correcting)), tokens.memory, *sizes,
+                           states=(tokens.memory,))
 
 
-def _tokens_a_chunk(chunk, keys):
+def _whole(chunk, keys):
     if (isinstance(chunk, bool) or not hasattr(chunk, "__index__") or np.ndim(chunk)
             or chunk < 1):
         raise ValueError(f"chunk must be a whole number of tokens, at least 1, got "
                          f"{in_a_line(chunk)}")
-    return max(1, min(int(chunk), keys.shape[-2]))
+    return min(int(chunk), keys.shape[-2])
 
 
 def _corner(arrays, options, **equation):
@@ -389,7 +376,7 @@ def gated_deltanet(queries, keys, values, *, beta, decay, **options):
 
 
 def ph_attention(queries, keys, values, *, beta, eta, associability=1.0, bounds=(0.0, 1.0),
-                 state=None, test=None, reset=None, chunk=32):
+                 state=None, test=None, reset=None, chunk=16):
     """PH-attention = the Pearce-Hall hybrid: a write rate that follows past errors, per feature.
 
     w_t = beta alpha_t * k_t, E_t = v_t - W^T k_t, W <- W + w_t E_t^T, o_t = W^T q_t, and where k_t
@@ -399,26 +386,24 @@ def ph_attention(queries, keys, values, *, beta, eta, associability=1.0, bounds=
     `state`, and after a reset, alpha starts at `associability`. `chunk` tokens are solved at a time
     (1: one by one). eta has the shapes of beta; the rest, exceptions too, as in `attention`.
     """
-    if state is not None and not isinstance(state, AssociabilityState):
+    if not (state is None or isinstance(state, AssociabilityState)):
         raise TypeError(f"state must be an AssociabilityState, got {type(state).__name__}")
-    memory, alpha = (None, associability) if state is None else state
+    memory = None if state is None else state.memory
     tokens = _tokens(queries, keys, values, test, reset, memory, beta=beta, eta=eta)
+    start = feature_column("associability", associability, tokens.memory)
+    alpha, bounds, chunk = start, limits(bounds), _whole(chunk, tokens.keys)
     if state is not None:  # a column (..., K, 1), in whatever batch
-        if getattr(alpha, "shape", ())[-2:] != (tokens.keys.shape[-1], 1):
-            raise ValueError(f"state.associability must be a column (..., K, 1), got "
-                             f"{getattr(alpha, 'shape', type(alpha).__name__)}")
-        alpha = alpha[(None,) * (tokens.memory.ndim - alpha.ndim)]
-    alpha, start = (feature_column("associability", each, tokens.memory)
-                    for each in (alpha, associability))
-    bounds, chunk = limits(bounds), _tokens_a_chunk(chunk, tokens.keys)
+        alpha = tokens.xp.zeros_like(start) + _part(
+            "state.associability", state.associability, start.shape[-2:], tokens.keys)
 
     def in_chunks():
         beta, eta = (rate * tokens.xp.ones_like(tokens.fresh) for rate in tokens.rates.values())
         memory, last, outputs = tokens.memory, alpha, []
         for first in range(0, tokens.keys.shape[-2], chunk):
-            part = (rows[..., first:first + chunk, :]
-                    for rows in (*tokens[2:5], beta, eta, tokens.fresh))
-            output, memory, last = ph_errors(*part, bounds, memory, last, start)
+            query, *rows, fresh = (rows[..., first:first + chunk, :] for rows in (
+                *tokens[2:5], beta, eta, tokens.fresh))
+            writes, errors, last = ph_errors(*rows, fresh, bounds, start, memory, last)
+            output, memory = parallel(query, writes, errors, 1.0, 1 - fresh, 0.0, memory)
             outputs.append(output)
         return tokens.xp.concatenate(outputs, -2), memory, last
 
@@ -426,11 +411,22 @@ def ph_attention(queries, keys, values, *, beta, eta, associability=1.0, bounds=
     return outputs, AssociabilityState(*state)
 
 
-def _one_number(name, value):
-    """A parameter that is one number for all tokens; ValueError if it is an array."""
-    if getattr(value, "ndim", 0) or isinstance(value, (list, tuple)):
-        raise ValueError(f"{name} must be one number, got shape {np.shape(value)}")
-    return value
+def _without_state(kernel, queries, keys, values, test, reset, *functions, **number):
+    """Outputs of a kernel in which a token sees the stored ones up to it since the last reset."""
+    for name, value in number.items():
+        if np.ndim(value):
+            raise ValueError(f"{name} must be one number, got shape {np.shape(value)}")
+    tokens = _tokens(queries, keys, values, test, reset, **number)
+    xp, batch = tokens.xp, tokens.memory.shape[:-2]
+    precision = np.float64 if kernel is mesa else tokens.keys.dtype
+
+    def outputs():
+        piece = tokens.fresh.cumsum(-2)
+        seen = xp.tril(piece == piece.swapaxes(-1, -2)) & (tokens.stored.swapaxes(-1, -2) > 0)
+        rows = (xp.broadcast_to(rows, batch + rows.shape[-2:]).astype(precision, copy=False)
+                for rows in tokens[2:5])
+        return (kernel(*rows, seen, *functions, *tokens.rates.values()),)
+    return tokens.answered(outputs)[0]
 
 
 def mesa_attention(queries, keys, values, *, ridge, test=None, reset=None):
@@ -438,15 +434,11 @@ def mesa_attention(queries, keys, values, *, ridge, test=None, reset=None):
 
     o_t = (sum_{s<=t} v_s k_s^T) (sum_{s<=t} k_s k_s^T + ridge I)^-1 q_t, ridge = noise / prior > 0,
     one number. Computed in float64 whatever the dtype, since a small ridge drowns in float32;
-    ValueError where it drowns in float64 (a GPU answers NaN or infinity).
+    ValueError where it drowns in float64 (a GPU answers NaN or infinity). Time and the mask of what
+    a token sees grow with T^2. A NaN in a later token reaches earlier outputs.
     """
-    tokens = _tokens(queries, keys, values, test, reset, ridge=_one_number("ridge", ridge))
-    batch = tokens.memory.shape[:-2]
-    queries, keys = (tokens.xp.broadcast_to(rows, batch + rows.shape[-2:]).astype(np.float64)
-                     for rows in tokens[2:4])
     try:
-        return tokens.answered(lambda *all: (mesa(*all),), queries, keys, tokens.values,
-                               tokens.rates["ridge"], tokens.fresh)[0]
+        return _without_state(mesa, queries, keys, values, test, reset, ridge=ridge)
     except np.linalg.LinAlgError:
         raise ValueError(f"ridge must be larger for these keys, got {ridge}") from None
 
@@ -459,9 +451,7 @@ def softmax_attention(queries, keys, values, *, scale, test=None, reset=None):
     model with Gaussian similarity (`rules.exemplar_responses`). 0 where nothing is stored yet. A
     token with key 0 is found too, with score 0: mark an empty trial as a test.
     """
-    tokens = _tokens(queries, keys, values, test, reset, scale=_one_number("scale", scale))
-    return tokens.answered(lambda *all: (softmax(*all),), *tokens[2:5], tokens.rates["scale"],
-                           tokens.stored, tokens.fresh)[0]
+    return _without_state(softmax, queries, keys, values, test, reset, scale=scale)
 
 
 def conditioning_circuit(queries, keys, values, *, cue_activation=None, outcome_activation=None,
@@ -472,14 +462,13 @@ def conditioning_circuit(queries, keys, values, *, cue_activation=None, outcome_
     cue_, outcome_ and test_activation, functions of an array (None: the identity; for the test: the
     cue's). It is linear attention if g is the identity and f = h is linear; with another f = h it
     is linear attention over the features f(k), f(q); with a g that is not linear, none equals it.
+    Time and memory T^2. A NaN in a later token reaches earlier responses.
     """
-    tokens = _tokens(queries, keys, values, test, reset)
     f = cue_activation or (lambda cue: cue)
     g, h = outcome_activation or (lambda outcome: outcome), test_activation or f
     if not all(map(callable, (f, g, h))):
         raise TypeError("cue_, outcome_ and test_activation must be functions of an array")
-    return tokens.answered(lambda *all: (circuit(*all),), *tokens[2:5], f, g, h, tokens.stored,
-                           tokens.fresh)[0]
+    return _without_state(circuit, queries, keys, values, test, reset, f, g, h)
 
 
 def prediction_errors(cues, outcomes, *, beta, decay=1.0, state=None, test=None):
@@ -490,11 +479,9 @@ def prediction_errors(cues, outcomes, *, beta, decay=1.0, state=None, test=None)
     learned. beta, decay, state, test as in `attention`; NaN as in its parallel form.
     """
     tokens = _tokens(cues, cues, outcomes, test, None, state, beta=beta, decay=decay)
-    decay = 1 - tokens.stored + tokens.stored * tokens.rates["decay"]
-    asked = decay * tokens.queries
-    early = tokens.xp.concatenate([asked[..., 1:, :], asked[..., :1, :]], -2)
-    later = tokens.answered(parallel, early, *tokens[3:5], tokens.rates["beta"], decay, 1.0,
-                            tokens.memory)[0]
+    asked = tokens.rates["decay"] * tokens.queries
+    later = tokens.answered(parallel, tokens.xp.roll(asked, -1, -2), *tokens[3:5],
+                            *tokens.rates.values(), 1.0, tokens.memory)[0]
     predicted = tokens.xp.concatenate([asked[..., :1, :] @ tokens.memory, later[..., :-1, :]], -2)
     errors = sequence_arrays(outcomes=outcomes)[2][0] - predicted
     return errors.astype(tokens.dtype, copy=False)
@@ -729,11 +716,11 @@ def cue_features(cues, *, saliences=None, similarity=None):
     if not (saliences.keys() <= set(cues) and similarity.keys() <= pairs):
         raise ValueError(f"saliences must name cues of {''.join(cues)} and similarity pairs of "
                          f"them, got {', '.join([*saliences, *similarity])}")
-    sizes = real_array("saliences", [saliences.get(cue, 1.0) for cue in cues], np)
+    sizes = real_array("saliences", [saliences.get(cue, 1.0) for cue in cues])
     cosines = np.eye(len(cues))
     for pair, cosine in similarity.items():
         places = [cues.index(cue) for cue in pair]
-        cosines[places, places[::-1]] = real_array("similarity", cosine, np)
+        cosines[places, places[::-1]] = real_array("similarity", cosine)
     if not np.all((sizes > 0) & (sizes < np.inf) & (np.linalg.eigvalsh(cosines) > 1e-12)):
         raise ValueError("saliences must be finite and above 0, similarity cosines between -1 and "
                          f"1 of independent vectors, got {saliences} and {similarity}")

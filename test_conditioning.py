@@ -403,6 +403,8 @@ def test_every_form_is_its_rule_and_may_be_cut_anywhere(name, form):
         run, given, start = case(name, form, T=T)
         found = run(**given, **start)
         assert_same(found, by_hand(name, **given, **start))
+        for last, first in itertools.product(leaves(found), leaves(start)):
+            assert last.flags.writeable and not np.shares_memory(last, first)
     for cut in (0, 1, 13, 32) if len(found) == 2 else ():
         first, state = run(**at(slice(cut), given), **start)
         if cut and name in RULES:
@@ -417,6 +419,9 @@ def test_every_form_is_its_rule_and_may_be_cut_anywhere(name, form):
 @EVERY_FORM
 def test_sequences_packed_into_one_padding_and_test_trials(name, form):
     run, given, start = case(name, form, T=37)
+    if name == "PH":  # a reset has its own start; what is absent keeps its value out of bounds
+        given["associability"] = 0.4
+        start["state"] = AssociabilityState(start["state"].memory, np.full((4, 1), 1.5))
     if name != "errors":
         found = run(**given, reset=np.isin(np.arange(37), [5, 6, 26]), **start)
         parts = [run(**at(slice(*ends), given), **(start if ends[0] == 0 else {}))
@@ -483,7 +488,7 @@ def test_sizes_and_precision(name, form):
 def test_a_later_nan_or_infinity_changes_no_earlier_output_where_promised(name, form):
     run, given, _ = case(name, form, T=9)
     before, safe = run(**given)[0], 7 - 7 % form.get("chunk", 9)  # its own chunk, by default all
-    if name in ("mesa", "circuit", *RULES) or form.get("form") == "recurrent":
+    if name in RULES or form.get("form") == "recurrent":
         safe = 7
     for key, spoiled in (("queries", np.nan), ("keys", np.nan), ("values", np.inf),
                          ("values", np.nan)):
@@ -494,8 +499,8 @@ def test_a_later_nan_or_infinity_changes_no_earlier_output_where_promised(name, 
         unchanged = 7 if key == "queries" else safe
         assert_array_equal(after[:unchanged], before[:unchanged])
     assert safe == 7 or np.isnan(after[safe:7]).any()
-    for kernel in ("parallel", "chunkwise", "fast_chunkwise", "ph_errors", "softmax", "attention"):
-        assert "NaN" in getattr(conditioning, kernel).__doc__
+    assert all("NaN" in NAMES[each].__doc__ for each in """parallel chunkwise fast_chunkwise
+        ph_errors mesa softmax circuit attention mesa_attention conditioning_circuit""".split())
 
 
 # ------------------------------------------------------------------------------- forms of attention
@@ -521,16 +526,14 @@ def test_the_fast_form_is_its_specification_and_forms_are_as_asked(name, monkeyp
     columns = {"beta": 1.0, "decay": 1.0} | {
         key: rate.reshape(2, 37, -1) for key, rate in given.items()}
     columns |= start | {"error_correcting": float("gated" in name)}
-    for chunk in range(1, 38):
-        expected = conditioning.chunkwise(**columns, chunk=chunk)
-        for segment in (1, 8, 256):
-            assert_same(conditioning.fast_chunkwise(**columns, chunk=chunk, segment=segment),
-                        expected)
+    for chunk, segment in itertools.product((1, 2, 5, 36, 37, 40), (1, 8, 256)):
+        assert_same(conditioning.fast_chunkwise(**columns, chunk=chunk, segment=segment),
+                    conditioning.chunkwise(**columns, chunk=chunk))
     for kernel, options in (("recurrent", EACH[0]), ("parallel", EACH[1]), ("fast_chunkwise", {}),
                             ("chunkwise", {"decay": given["keys"]**2})):
         with monkeypatch.context() as patch, pytest.raises(TypeError, match="NoneType"):
             patch.setattr(conditioning, kernel, None)
-            attention(*(given[key] for key in ROWS[:3]), **options)
+            attention(*(given[key] for key in ROWS), **options)
 
 
 # Naive operators of flash-linear-attention (commit bc3b101), the hidden scale K^-1/2 taken off the
@@ -807,7 +810,7 @@ def every_call():
 
 
 def test_every_function_runs_copied_alone(monkeypatch):
-    """With the named tuple of its state and `array_module`; the chunkwise forms with `parallel`."""
+    """With the named tuple of its state and `array_module`; `chunkwise` also with `parallel`."""
     seen, kernels = [], """exemplar_responses recurrent parallel chunkwise fast_chunkwise ph_errors
         mesa softmax circuit recurrence""".split()
     states = {name: each for name, each in NAMES.items() if hasattr(each, "_fields")}
@@ -826,7 +829,7 @@ def test_every_function_runs_copied_alone(monkeypatch):
     assert {name for name, *_ in seen} == {*kernels, *RULES}
     for name, arguments, options in seen:
         copied = {"sys": sys} | states
-        for function in ("array_module", *["parallel"] * ("chunkwise" in name), name):
+        for function in ("array_module", *["parallel"] * (name == "chunkwise"), name):
             exec(inspect.getsource(NAMES[function]), copied)
         expected = answered(NAMES[name], *arguments, **options)
         assert_same(answered(copied[name], *arguments, **options), expected)
@@ -835,8 +838,20 @@ def test_every_function_runs_copied_alone(monkeypatch):
         assert_same(answered(copied[name], *moved[0], **moved[1]), expected)
 
 
-def test_everything_runs_on_the_device_and_never_waits():
-    xp = strict_module()
+def a_gpu():
+    """CuPy; skips the test where it finds no GPU."""
+    cupy = pytest.importorskip("cupy", exc_type=ImportError)
+    try:
+        cupy.ones(1).get()
+    except Exception as reason:
+        pytest.skip(str(reason))
+    return cupy
+
+
+@pytest.mark.parametrize("device", ["stand-in", pytest.param("cupy", marks=pytest.mark.gpu)])
+def test_everything_runs_on_the_device_and_never_waits(device):
+    xp = strict_module() if device == "stand-in" else a_gpu()
+    digits = TIGHT if device == "stand-in" else {"rtol": 1e-9, "atol": 1e-11}
     for name, function, given in every_call():
         launches = []
         for copies in (2, 1):  # twice the batch, as many launches
@@ -848,19 +863,7 @@ def test_everything_runs_on_the_device_and_never_waits():
             launches.append(xp.launches)
             assert xp.waits == 0 and launches[0] == xp.launches, name
         assert all(isinstance(leaf, xp.ndarray) for leaf in leaves(found)), name
-        assert_same(found, function(**given))
-
-
-@pytest.mark.gpu
-def test_a_gpu_gives_the_same_numbers():
-    cupy = pytest.importorskip("cupy", exc_type=ImportError)
-    try:
-        cupy.ones(1).get()
-    except Exception as reason:
-        pytest.skip(str(reason))
-    for _, function, given in every_call():
-        assert_same(function(**mapped(cupy.asarray, given)), function(**given), rtol=1e-9,
-                    atol=1e-11)
+        assert_same(found, function(**given), **digits)
 
 
 # ------------------------------------------------------------------------------------- one gradient
@@ -1081,7 +1084,7 @@ def test_bad_input_is_refused_in_one_line(line):
     assert not xp.waits  # to check a number costs no wait
 
 
-def test_a_state_goes_on_in_any_batch_and_comes_back_writable():
+def test_a_state_goes_on_in_any_batch():
     rng = np.random.default_rng(5)
     keys, values = rng.normal(size=(4, 3)) / 2, rng.normal(size=(4, 1))
     state = ph_attention(keys, keys, values, beta=0.3, eta=0.5)[1]
@@ -1090,9 +1093,6 @@ def test_a_state_goes_on_in_any_batch_and_comes_back_writable():
         layer = ph_attention(more, more, outcomes, beta=0.3, eta=0.5, state=state)[1]
         rule = learn(rules.pearce_hall, more, outcomes, beta=0.3, eta=0.5, state=state)[1]
         same(layer.memory, rule.memory), same(layer.associability, rule.associability)
-    for _, last in (learn(rules.hebbian, keys[:0], values[:0], beta=1, state=state.memory),
-                    attention(keys[:0], keys[:0], values[:0], state=state.memory)):
-        assert last.flags.writeable and not np.shares_memory(last, state.memory)
 
 
 # ------------------------------------- equivalence to associability: closed forms, planted errors
