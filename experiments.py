@@ -1949,8 +1949,10 @@ def defaults(function, first):
 def rule_rates(name, given):
     """{rate or start value: number} of a rule: as given, as in the atlas, or its default."""
     rule = rules.RULES[name]
-    rates = defaults(rule, 3) | defaults(getattr(rule, "start", len), 1)
-    rates.pop("salience", None)  # --salience is that of a cue
+    own = defaults(rule, 3)
+    rates = own | defaults(getattr(rule, "start", len), 1) | own
+    for other in ("salience", "cue"):  # --salience is that of a cue; the last cue is no number
+        rates.pop(other, None)
     chosen = rates | STATED[name] | given
     return {key: chosen[key] for key in rates if chosen[key] is not None}
 
@@ -2062,12 +2064,14 @@ def check_stable(name, rates, design, coding):
         return
     rule, fixed = rules.RULES[name], {key: rates[key] for key in rates if key != "floor"}
     if "associability" in rates:
-        rules.checked_range("bounds", np.array(rates["bounds"]))
+        rules.array_like("bounds", rates["bounds"], np.zeros(2))
         moves = rates.get("theta", eta) > 0
         fixed = {"beta": beta * max(rates["associability"], rates["bounds"][1] * moves)}
         rule = rules.bush_mosteller if name == "mackintosh" else rescorla_wagner
     K, rounds = len(coding["cues"]), ["/".join(map(str, phase)) for phase in design.phases if phase]
-    start = getattr(rule, "start", np.array)(np.eye(K + 1, K)[..., None])  # unit vectors and 0
+    start = rules.initial_state(rule, np.zeros((K + 1, 1, K)), np.zeros((1, 1)))
+    units = np.eye(K + 1, K)[..., None]  # and 0
+    start = start._replace(memory=units) if isinstance(start, tuple) else units
     for types in dict.fromkeys("/".join(rounds).split("/") + rounds):
         arrays, given = learner_arrays(rule, types, fixed, **coding)
         _, state = learn(rule, *arrays[:2], test=arrays.test, state=start, **given)

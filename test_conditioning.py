@@ -886,8 +886,10 @@ def test_the_recurrence_is_its_kernels(size):
         assert_same((outputs, state),
                     (*conditioning.recurrent(*rows, beta, decay, c, memory), one))
     outputs, state, _ = recurrence(*rows, beta, beta**0, c, eta, bounds, memory, alpha)
-    assert_same((outputs, state), conditioning.ph_errors(
-        *rows, beta, eta, 0 * eta, bounds, memory, alpha, alpha))
+    *pairs, last = conditioning.ph_errors(*rows[1:], beta, eta, 0 * eta[..., :1], bounds, alpha,
+                                          memory, alpha)
+    expected = conditioning.parallel(queries, *pairs, 1.0, 1.0, 0.0, memory)
+    assert_same((outputs, state), (expected[0], (expected[1], last)))
 
 
 @pytest.mark.parametrize("c, bounds", [(0.0, (0, 5)), (1.0, (0, 5)), (1.0, (0.35, 0.9))])
