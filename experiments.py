@@ -744,8 +744,8 @@ def verdicts(effect, low, high, threshold):
 
 
 @experiment
-def atlas(rng, xp, orders=40, sweep_orders=2, rates=(0.05, 0.1, 0.2, 0.3, 0.5), trials=(8, 24),
-          saliences=((1, 1), (0.5, 0.5), (0.5, 1), (1, 0.5)), threshold=0.02):
+def atlas(rng, xp, orders=40, layer_orders=4, sweep_orders=2, rates=(0.05, 0.1, 0.2, 0.3, 0.5),
+          trials=(8, 24), saliences=((1, 1), (0.5, 0.5), (0.5, 1), (1, 0.5)), threshold=0.02):
     """The atlas: classical phenomena in every learning rule and the attention layer equal to it.
 
     Each row of `PHENOMENA` is a design of two groups with as many trials in each phase, its
@@ -772,10 +772,12 @@ def atlas(rng, xp, orders=40, sweep_orders=2, rates=(0.05, 0.1, 0.2, 0.3, 0.5), 
     """
     options = {"seed": int(rng.integers(2**31)), "xp": xp}
 
-    def numbers(columns):
+    def numbers(columns, orders):
         return np.array([[cell_numbers(groups) for groups in row_responses(
             entry, columns, orders=orders, **options)] for entry in PHENOMENA])
-    cells = numbers(COLUMNS)
+    cells = numbers(COLUMNS, orders)
+    equals, layers = (numbers(columns, layer_orders) for columns in (COLUMNS[:len(IN_LAYERS)],
+                                                                     IN_LAYERS))
     arrays = dict(zip(NUMBERS, np.moveaxis(cells, -1, 0), strict=True))
     swept = np.array([[[np.mean(experimental - control, axis=(-1, -2))
                         for experimental, control in row_responses(
@@ -789,7 +791,7 @@ def atlas(rng, xp, orders=40, sweep_orders=2, rates=(0.05, 0.1, 0.2, 0.3, 0.5), 
     arrays |= {
         "verdict": verdict, "share": settings.mean((1, 2, 3)),
         "near": (verdict != 2) & (size > threshold / 1.5) & (size < threshold * 1.5),
-        "layer_difference": abs(cells[:, :len(IN_LAYERS)] - numbers(IN_LAYERS)).max(-1),
+        "layer_difference": abs(equals - layers).max(-1),
         "contrast": np.array([contrast_text(entry) for entry in PHENOMENA])}
     for entries, names in ((PHENOMENA, ("name", "group", "species", "caveat")),
                            (COLUMNS, ("rule", "layer"))):
@@ -1738,7 +1740,7 @@ def worst_claim(text, source, samples, **bound):
 
 
 @experiment
-def trained(rng, xp, models=10, sequences=8, steps=400, rate=0.08, test_sequences=64, sets=100):
+def trained(rng, xp, models=8, sequences=8, steps=400, rate=0.08, test_sequences=64, sets=100):
     """Do trained layers do what their rules do (A5, A8)? Are PH's rates driven by error (A9)?
 
     `models` models of each layer learn to associate random pairs in context (`association_task`),
