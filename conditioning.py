@@ -33,7 +33,6 @@ import numpy as np
 
 from rules import (
     AssociabilityState,
-    array_like,
     array_module,
     batch_shape,
     feature_column,
@@ -44,6 +43,7 @@ from rules import (
     rate,
     real_array,
     sequence_arrays,
+    state_like,
     temporal_difference,
 )
 
@@ -256,22 +256,15 @@ class _Tokens(NamedTuple):
         return tuple(result.astype(self.dtype, copy=False) for result in results)
 
 
-def _part(name, part, shape, keys):
-    """A part of a state, (..., *shape), as an array like the keys."""
-    given = getattr(part, "shape", ())
-    if given[-2:] != shape:
-        raise ValueError(f"{name} must be a matrix (..., {shape[0]}, {shape[1]}), got "
-                         f"{given or type(part).__name__}")
-    return array_like(name, part, keys)
-
-
 def _tokens(queries, keys, values, test, reset, state=None, **rates):
     xp, dtype, (queries, keys, values) = sequence_arrays(queries=queries, keys=keys, values=values)
     core = (keys.shape[-1], values.shape[-1])
     if queries.shape[-1] != core[0]:
         raise ValueError(f"queries and keys must have the same K features, got shapes "
                          f"{queries.shape} and {keys.shape}")
-    memory = xp.zeros(core) if state is None else _part("state", state, core, keys)
+    memory = xp.zeros(core, dtype=keys.dtype)
+    if state is not None:
+        memory = state_like(memory, state)
     rates = {name: rate(name, value, keys) for name, value in rates.items()}
     test, reset = marks("test", test, keys), marks("reset", reset, keys)
     batch = batch_shape(queries=queries, keys=keys, values=values, state=memory, test=test,
@@ -307,9 +300,8 @@ def attention(queries, keys, values, *, beta=1.0, decay=1.0, error_correcting=Fa
     queries (many libraries hide K^-1/2), no feature map, no normalisation.
     ValueError for shapes, ranges, an unknown form or a chunk below 1; TypeError for other types.
     """
-    if not isinstance(form, str) or form not in ("recurrent", "parallel", "chunkwise"):
-        raise ValueError(f"form must be recurrent, parallel or chunkwise, got "
-                         f"{in_a_line(repr(form))}")
+    if form not in ("recurrent", "parallel", "chunkwise"):
+        raise ValueError(f"form must be recurrent, parallel or chunkwise, got {form!r:.60}")
     if not (np.ndim(error_correcting) == 0 and error_correcting in (0, 1)):
         raise ValueError(f"error_correcting must be True or False, got "
                          f"{in_a_line(error_correcting)}")
@@ -324,20 +316,10 @@ def attention(queries, keys, values, *, beta=1.0, decay=1.0, error_correcting=Fa
 
 
 def _whole(chunk, keys):
-    if (isinstance(chunk, bool) or not hasattr(chunk, "__index__") or np.ndim(chunk)
-            or chunk < 1):
+    if not isinstance(chunk, (int, np.integer)) or chunk < 1:
         raise ValueError(f"chunk must be a whole number of tokens, at least 1, got "
                          f"{in_a_line(chunk)}")
     return min(int(chunk), keys.shape[-2])
-
-
-def _corner(arrays, options, **equation):
-    """`attention` with the options that every layer by name has, and no others."""
-    allowed = ("state", "test", "reset", "form", "chunk")
-    for name in options:
-        if name not in allowed:
-            raise TypeError(f"this layer has no {name}; it has {', '.join(allowed)} and its rates")
-    return attention(*arrays, **equation, **options)
 
 
 def linear_attention(queries, keys, values, *, beta=1.0, **options):
@@ -346,7 +328,7 @@ def linear_attention(queries, keys, values, *, beta=1.0, **options):
     Departures: no feature map, no normaliser. Shapes and options (state, test, reset, form, chunk)
     as in `attention`.
     """
-    return _corner((queries, keys, values), options, beta=beta)
+    return attention(queries, keys, values, beta=beta, decay=1.0, error_correcting=False, **options)
 
 
 def retention(queries, keys, values, *, decay, beta=1.0, **options):
@@ -355,7 +337,8 @@ def retention(queries, keys, values, *, decay, beta=1.0, **options):
     With one decay a token and feature it is GLA (Yang et al. 2023). Departures: no rotation of the
     keys, no group norm. Shapes and options as in `attention`.
     """
-    return _corner((queries, keys, values), options, beta=beta, decay=decay)
+    return attention(queries, keys, values, beta=beta, decay=decay, error_correcting=False,
+                     **options)
 
 
 def deltanet(queries, keys, values, *, beta, **options):
@@ -363,7 +346,7 @@ def deltanet(queries, keys, values, *, beta, **options):
 
     Departure: keys are not normalised here. Shapes and options as in `attention`.
     """
-    return _corner((queries, keys, values), options, beta=beta, error_correcting=True)
+    return attention(queries, keys, values, beta=beta, decay=1.0, error_correcting=True, **options)
 
 
 def gated_deltanet(queries, keys, values, *, beta, decay, **options):
@@ -372,7 +355,8 @@ def gated_deltanet(queries, keys, values, *, beta, decay, **options):
     W' = decay W, W <- W' + beta k (v - W'^T k)^T. With one decay a token and feature it is KDA
     (Kimi team 2025). Shapes and options as in `attention`.
     """
-    return _corner((queries, keys, values), options, beta=beta, decay=decay, error_correcting=True)
+    return attention(queries, keys, values, beta=beta, decay=decay, error_correcting=True,
+                     **options)
 
 
 def ph_attention(queries, keys, values, *, beta, eta, associability=1.0, bounds=(0.0, 1.0),
@@ -386,15 +370,13 @@ def ph_attention(queries, keys, values, *, beta, eta, associability=1.0, bounds=
     `state`, and after a reset, alpha starts at `associability`. `chunk` tokens are solved at a time
     (1: one by one). eta has the shapes of beta; the rest, exceptions too, as in `attention`.
     """
-    if not (state is None or isinstance(state, AssociabilityState)):
-        raise TypeError(f"state must be an AssociabilityState, got {type(state).__name__}")
-    memory = None if state is None else state.memory
-    tokens = _tokens(queries, keys, values, test, reset, memory, beta=beta, eta=eta)
+    tokens = _tokens(queries, keys, values, test, reset, getattr(state, "memory", None), beta=beta,
+                     eta=eta)
     start = feature_column("associability", associability, tokens.memory)
     alpha, bounds, chunk = start, limits(bounds), _whole(chunk, tokens.keys)
-    if state is not None:  # a column (..., K, 1), in whatever batch
-        alpha = tokens.xp.zeros_like(start) + _part(
-            "state.associability", state.associability, start.shape[-2:], tokens.keys)
+    if state is not None:
+        given = state_like(AssociabilityState(tokens.memory, start), state).associability
+        alpha = given + tokens.xp.zeros_like(start)
 
     def in_chunks():
         beta, eta = (rate * tokens.xp.ones_like(tokens.fresh) for rate in tokens.rates.values())
@@ -466,8 +448,6 @@ def conditioning_circuit(queries, keys, values, *, cue_activation=None, outcome_
     """
     f = cue_activation or (lambda cue: cue)
     g, h = outcome_activation or (lambda outcome: outcome), test_activation or f
-    if not all(map(callable, (f, g, h))):
-        raise TypeError("cue_, outcome_ and test_activation must be functions of an array")
     return _without_state(circuit, queries, keys, values, test, reset, f, g, h)
 
 
@@ -823,8 +803,6 @@ def learner_arrays(learner, design, parameters, **options):
     steps = design.steps * (getattr(learner, "func", learner) is temporal_difference)
     arrays = design_arrays(design, steps=steps, **options)
     if steps and "trace" in parameters:
-        if not isinstance(parameters["trace"], (int, float)):
-            raise ValueError(f"trace must be one number for a design, got {parameters['trace']!r}")
         parameters = parameters | {"trace": trial_trace(parameters["trace"], arrays.test, steps)}
     return arrays, parameters
 
@@ -1193,7 +1171,6 @@ class Phenomenon(NamedTuple):
     """
 
     name: str
-    group: str
     source: str
     species: str
     comparison: str
@@ -1202,6 +1179,7 @@ class Phenomenon(NamedTuple):
     us: tuple = (1.0, 2.0)
     saliences: dict = {}
     order: str = "reversed"
+    group: str = ""
 
     @property
     def finding(self):
@@ -1211,18 +1189,21 @@ class Phenomenon(NamedTuple):
 
 FACTORS = {"half of": 0.5, "twice": 2.0}
 TIME_STEPS = "time steps"
-GROUPS = ("acquisition and extinction", "cue competition", "inhibition", "pre-exposure",
-          "retrospective revaluation", "patterns", "recovery")
-_ACQUISITION, _COMPETITION, _INHIBITION, _EXPOSURE, _REVALUATION, _PATTERNS, _RECOVERY = GROUPS
+
+
+def _group(name, *phenomena):
+    return [each._replace(group=name) for each in phenomena]
+
 
 PHENOMENA = (
+    *_group("acquisition and extinction",
     # Negatively accelerated: the second half of training adds less than the first.
-    Phenomenon("acquisition slows down", _ACQUISITION, "Pavlov 1927; Hull 1943", "dog",
+    Phenomenon("acquisition slows down", "Pavlov 1927; Hull 1943", "dog",
                "20A+ | 20A+ | A?  < twice  20_ | 20A+ | A?"),
-    Phenomenon("extinction", _ACQUISITION, "Pavlov 1927", "dog",
+    Phenomenon("extinction", "Pavlov 1927", "dog",
                "20A+ | 20A- | A?  <  20A+ | 20_ | A?"),
     # Persistence: the share of the response at the end of training that extinction leaves.
-    Phenomenon("partial reinforcement extinction", _ACQUISITION,
+    Phenomenon("partial reinforcement extinction",
                "Humphreys 1939; Capaldi 1967; Haselgrove et al. 2004", "human, rat",
                "40A+50% | A? | 10A- | A?  >  40A+ | A? | 10A- | A?", order="mirrored",
                caveat="the share of the first response that is left: slower decline in proportion "
@@ -1230,133 +1211,139 @@ PHENOMENA = (
     # Unpaired control (required by Lee 2021): A and B as often, but apart. B has a neutral cue
     # beside it, so that both groups are tested on B after compounds: alone, B- would be nearer to
     # the test, and an exemplar model would pass.
-    Phenomenon("second-order conditioning", _ACQUISITION, "Rizley & Rescorla 1972", "rat",
+    Phenomenon("second-order conditioning", "Rizley & Rescorla 1972", "rat",
                "40A+ | 5B>A-/5C- | B?  >  40A+ | 5B>C-/5A- | B?",
                "few trials: with many, B becomes an inhibitor"),
-    Phenomenon("sensory preconditioning", _ACQUISITION, "Brogden 1939", "dog",
+    Phenomenon("sensory preconditioning", "Brogden 1939", "dog",
                "20AB-/20C- | 20A+ | B?  >  20CB-/20A- | 20A+ | B?"),
     # The control's A fills the interval: A's onset is as far from the US, only the gap differs.
-    Phenomenon("trace conditioning", _ACQUISITION,
+    Phenomenon("trace conditioning",
                "Pavlov 1927; Smith, Coleman & Gormezano 1969", "dog, rabbit",
                "20A>_>_>_+ | A?  <  20A>A>A>A+ | A?", "both are asked at the onset of A, as far "
-               "from the US", needs=TIME_STEPS),
+               "from the US", needs=TIME_STEPS)),
 
-    Phenomenon("blocking", _COMPETITION, "Kamin 1968, 1969; Maes et al. 2016", "rat",
+    *_group("cue competition",
+    Phenomenon("blocking", "Kamin 1968, 1969; Maes et al. 2016", "rat",
                "40A+ | 40AX+ | X?  <  40_ | 40AX+ | X?",
                "15 failures to replicate (Maes et al. 2016); its bounds are disputed (Soto 2018)"),
     # The control is Kamin's; a rule that learns by the size of the US, not by surprise, passes too,
     # if it blocks.
-    Phenomenon("unblocking by a larger US", _COMPETITION,
+    Phenomenon("unblocking by a larger US",
                "Kamin 1969; Dickinson, Hall & Mackintosh 1976", "rat",
                "40A+ | 40AX++ | X?  >  40A+ | 40AX+ | X?", needs="blocking"),
-    Phenomenon("unblocking by a smaller US", _COMPETITION,
+    Phenomenon("unblocking by a smaller US",
                "Dickinson, Hall & Mackintosh 1976; Holland 1984", "rat",
                "40A++ | 40AX+ | X?  >  40A+ | 40AX+ | X?",
                "in animals a second US, seconds later, is omitted (Dickinson 1976)", "blocking"),
-    Phenomenon("overshadowing", _COMPETITION, "Pavlov 1927; Mackintosh 1976", "dog, rat",
+    Phenomenon("overshadowing", "Pavlov 1927; Mackintosh 1976", "dog, rat",
                "20AX+ | X?  <  20X+ | X?"),
-    Phenomenon("one-trial overshadowing", _COMPETITION,
+    Phenomenon("one-trial overshadowing",
                "Mackintosh & Reese 1979; James & Wagner 1980", "rat", "AX+ | X?  <  X+ | X?"),
-    Phenomenon("overexpectation", _COMPETITION, "Rescorla 1970; Kremer 1978", "rat",
+    Phenomenon("overexpectation", "Rescorla 1970; Kremer 1978", "rat",
                "40A+/40X+ | 40AX+ | X?  <  40A+/40X+ | 40_ | X?"),
-    Phenomenon("relative validity", _COMPETITION, "Wagner, Logan, Haberlandt & Price 1968",
+    Phenomenon("relative validity", "Wagner, Logan, Haberlandt & Price 1968",
                "rat, rabbit", "40AX+/40BX- | X?  <  20AX+/20BX+/20AX-/20BX- | X?",
                "Rescorla-Wagner predicts it where omissions are learned more slowly, as its "
                "authors assumed; at one rate it ties", order="mirrored"),
-    Phenomenon("zero contingency", _COMPETITION, "Rescorla 1968", "rat",
+    Phenomenon("zero contingency", "Rescorla 1968", "rat",
                "80KA+50%/80K+50% | A?  <  80KA+50%/80K- | A?"),
     # X is redundant beside A (blocking), Y uninformative beside B and C. Both are paired with the
     # outcome 48 times, X always, Y half of the time.
-    Phenomenon("redundancy effect", _COMPETITION, "Uengoer, Lotz & Pearce 2013", "human",
+    Phenomenon("redundancy effect", "Uengoer, Lotz & Pearce 2013", "human",
                "48A+/48AX+/48BY+/48CY- | X?  >  Y?"),
     # B, an inhibitor, and A, an excitor, are reinforced together. Each is tested beside a cue of
     # the other kind, so that equal changes tie: an error of its own moves the inhibitor more.
-    Phenomenon("inhibitor gains more than excitor", _COMPETITION, "Rescorla 2000", "rat",
-               "30A+/30C+/30X+/30XB-/30XD- | 8AB+ | BC?  >  AD?"),
+    Phenomenon("inhibitor gains more than excitor", "Rescorla 2000", "rat",
+               "30A+/30C+/30X+/30XB-/30XD- | 8AB+ | BC?  >  AD?")),
 
+    *_group("inhibition",
     # Rescorla 1969a: "Pavlovian conditioned inhibition", Psychological Bulletin 72; 1969b:
     # "Conditioned inhibition of fear resulting from negative CS-US contingencies", JCPP 67.
     # N has been without the US as often as X, but never beside A: a cue that is merely strange
     # beside B, or known without the US, does not pass.
-    Phenomenon("conditioned inhibition: summation", _INHIBITION, "Pavlov 1927; Rescorla 1969a",
+    Phenomenon("conditioned inhibition: summation", "Pavlov 1927; Rescorla 1969a",
                "dog, rat", "60A+/60AX-/60N- | 20B+ | BX?  <  BN?"),
     # The control has been exposed to X as often, so that latent inhibition alone does not pass.
-    Phenomenon("conditioned inhibition: retardation", _INHIBITION, "Rescorla 1969a", "rat",
+    Phenomenon("conditioned inhibition: retardation", "Rescorla 1969a", "rat",
                "60A+/60AX- | 10X+ | X?  <  60A+/60X- | 10X+ | X?"),
-    Phenomenon("negative contingency inhibits", _INHIBITION, "Rescorla 1969b", "rat",
+    Phenomenon("negative contingency inhibits", "Rescorla 1969b", "rat",
                "80KA+50%/80K+75% | A?  <  N?"),
     # Not lost: more than half of it is left, against a group without X-.
-    Phenomenon("inhibitor alone keeps inhibition", _INHIBITION, "Zimmer-Hart & Rescorla 1974",
+    Phenomenon("inhibitor alone keeps inhibition", "Zimmer-Hart & Rescorla 1974",
                "rat", "60A+/60AX- | 40X- | X?  < half of  60A+/60AX- | 40_ | X?",
                "X must keep more than half of its inhibition", "conditioned inhibition: summation"),
-    Phenomenon("novel cue with inhibitor is neutral", _INHIBITION, "Baker 1974", "rat",
+    Phenomenon("novel cue with inhibitor is neutral", "Baker 1974", "rat",
                "60A+/60AX- | 40DX- | D?  =  60A+/60AX- | 40D- | D?",
                needs="conditioned inhibition: summation"),
     # The control's C has a novel cue beside it, since any cue beside C shares the error.
-    Phenomenon("protection from extinction", _INHIBITION, "Chorazyna 1962; Rescorla 2003",
+    Phenomenon("protection from extinction", "Chorazyna 1962; Rescorla 2003",
                "dog, rat, pigeon",
                "60A+/60AX- | 40C+ | 20CX- | C?  >  60A+/60AX- | 40C+ | 20CD- | C?"),
-    Phenomenon("superconditioning", _INHIBITION,
+    Phenomenon("superconditioning",
                "Rescorla 1971; Wagner 1971; Williams & McDevitt 2002", "rat, rabbit",
-               "60A+/60AX- | 20XY+ | Y?  >  60A+/60AX- | 20DY+ | Y?"),
+               "60A+/60AX- | 20XY+ | Y?  >  60A+/60AX- | 20DY+ | Y?")),
 
-    Phenomenon("latent inhibition", _EXPOSURE, "Lubow & Moore 1959", "sheep, goat",
+    *_group("pre-exposure",
+    Phenomenon("latent inhibition", "Lubow & Moore 1959", "sheep, goat",
                "40A- | 10A+ | A?  <  40_ | 10A+ | A?",
                "lost in another context (Lovibond et al. 1984), which no rule here shows"),
     # The first phase pairs the target, or another cue, with a weak US.
-    Phenomenon("Hall-Pearce negative transfer", _EXPOSURE, "Hall & Pearce 1979", "rat",
+    Phenomenon("Hall-Pearce negative transfer", "Hall & Pearce 1979", "rat",
                "66T+ | 6T++ | T?  <  66L+ | 6T++ | T?", us=(0.25, 1.0)),
-    Phenomenon("US pre-exposure", _EXPOSURE, "Randich & LoLordo 1979", "rat",
+    Phenomenon("US pre-exposure", "Randich & LoLordo 1979", "rat",
                "20K+ | 20KA+/20K- | A?  <  20K- | 20KA+/20K- | A?"),
     # Learned irrelevance proper asks for more retardation than both exposures alone add up to.
-    Phenomenon("uncorrelated CS and US, against CS alone", _EXPOSURE,
+    Phenomenon("uncorrelated CS and US, against CS alone",
                "Mackintosh 1973; Baker & Mackintosh 1977", "rat",
                "20KA+50%/20K+50% | 10KA+ | A?  <  20KA-/20K- | 10KA+ | A?"),
-    Phenomenon("uncorrelated CS and US, against US alone", _EXPOSURE,
+    Phenomenon("uncorrelated CS and US, against US alone",
                "Mackintosh 1973; Baker & Mackintosh 1977", "rat",
                "20KA+50%/20K+50% | 10KA+ | A?  <  40K+50% | 10KA+ | A?",
-               "learned irrelevance; that it exceeds both exposures together is disputed"),
+               "learned irrelevance; that it exceeds both exposures together is disputed")),
 
-    Phenomenon("backward blocking", _REVALUATION, "Shanks 1985; Miller & Matute 1996",
+    *_group("retrospective revaluation",
+    Phenomenon("backward blocking", "Shanks 1985; Miller & Matute 1996",
                "human, rat", "20AX+ | 20A+ | X?  <  20AX+ | 20_ | X?",
                "in rats only where X is of low biological significance"),
-    Phenomenon("recovery from overshadowing", _REVALUATION,
+    Phenomenon("recovery from overshadowing",
                "Kaufman & Bolles 1981; Matzel et al. 1985; Holland 1999", "rat",
-               "20AX+ | 20A- | X?  >  20AX+ | 20_ | X?", "none in 7 experiments of Holland 1999"),
+               "20AX+ | 20A- | X?  >  20AX+ | 20_ | X?", "none in 7 experiments of Holland 1999")),
 
-    Phenomenon("feature-positive discrimination", _PATTERNS, "Jenkins & Sainsbury 1969", "pigeon",
+    *_group("patterns",
+    Phenomenon("feature-positive discrimination", "Jenkins & Sainsbury 1969", "pigeon",
                "60AB+/60A- | B?  >  A?",
                "simultaneous; a serial feature sets the occasion (Holland 1983)"),
     # Trained as conditioned inhibition is, but tested on the compound that was trained.
-    Phenomenon("feature-negative discrimination", _PATTERNS,
+    Phenomenon("feature-negative discrimination",
                "Pavlov 1927; Holland & Lamarre 1984", "dog, rat", "60A+/60AB- | AB?  <  A?"),
-    Phenomenon("negative patterning", _PATTERNS, "Woodbury 1943; Rescorla 1972", "dog, rat",
+    Phenomenon("negative patterning", "Woodbury 1943; Rescorla 1972", "dog, rat",
                "40A+/40B+/40AB- | A?  >  AB?"),
-    Phenomenon("negative patterning, unique cue", _PATTERNS,
+    Phenomenon("negative patterning, unique cue",
                "Wagner & Rescorla 1972; Whitlow & Wagner 1972", "rabbit",
                "80A+/80B+/80ABU- | A?  >  ABU?",
                "the same animals; U is a cue that the compound adds"),
     # In a context K that also occurs alone: an exemplar model answers with a mean of outcomes,
     # which nothing can lower where all outcomes were the same.
-    Phenomenon("external inhibition: a cue is added", _PATTERNS, "Pavlov 1927", "dog",
+    Phenomenon("external inhibition: a cue is added", "Pavlov 1927", "dog",
                "20KA+/20K- | KAN?  <  KA?"),
-    Phenomenon("generalisation decrement: a cue is removed", _PATTERNS,
+    Phenomenon("generalisation decrement: a cue is removed",
                "Pearce 1987; Brandon, Vogel & Wagner 2000", "rabbit",
-               "20KAN+/20K- | KA?  <  KAN?", "elements lose what the removed cue held"),
+               "20KAN+/20K- | KA?  <  KAN?", "elements lose what the removed cue held")),
 
-    Phenomenon("spontaneous recovery", _RECOVERY, "Pavlov 1927; Rescorla 2004", "dog, rat",
+    *_group("recovery",
+    Phenomenon("spontaneous recovery", "Pavlov 1927; Rescorla 2004", "dog, rat",
                "20A+ | 20A- | 20_ | A?  >  20_ | 20A+ | 20A- | A?", needs="extinction"),
-    Phenomenon("rapid reacquisition", _RECOVERY, "Napier, Macrae & Kehoe 1992", "rabbit",
+    Phenomenon("rapid reacquisition", "Napier, Macrae & Kehoe 1992", "rabbit",
                "20A+ | 200A- | 5A+ | A?  >  20_ | 200_ | 5A+ | A?",
                "slow after few conditioning trials (Ricker & Bouton 1996, rat)", "extinction"),
     # P and Q are contexts; A+ in P, A- in Q, test in P against test in Q.
-    Phenomenon("ABA renewal", _RECOVERY, "Bouton & Bolles 1979; Bouton & King 1983", "rat",
+    Phenomenon("ABA renewal", "Bouton & Bolles 1979; Bouton & King 1983", "rat",
                "20AP+ | 20AQ- | AP?  >  AQ?", "here by the strength of the contexts, which Bouton "
                "& King 1983 did not find", "extinction", saliences={"P": 0.2, "Q": 0.2}),
     # US alone, against context alone, before a test in the context.
-    Phenomenon("reinstatement", _RECOVERY, "Rescorla & Heth 1975; Bouton 1984", "rat",
+    Phenomenon("reinstatement", "Rescorla & Heth 1975; Bouton 1984", "rat",
                "20AK+ | 20AK- | 4K+ | AK?  >  20AK+ | 20AK- | 4K- | AK?", "here by summation with "
-               "the context; in animals it needs an extinguished cue (Bouton 1984)", "extinction"),
+               "the context; in animals it needs an extinguished cue (Bouton 1984)", "extinction")),
 )
 
 

@@ -530,7 +530,7 @@ def learn(rule, cues, outcomes, *, state=None, test=None, reset=None, path=False
     batch = batch_shape(cues=cues, outcomes=outcomes, test=test, reset=reset, **rates,
                         state=memory_of(state))
     fresh = initial_state(rule, cues, outcomes, **start)
-    now = fresh if state is None else _state_like(fresh, state)
+    now = fresh if state is None else state_like(fresh, state)
     states, predictions = [now], [xp.zeros(batch + outcomes.shape[-1:], dtype=cues.dtype)]
     for t in range(cues.shape[-2]):
         if reset is not None:
@@ -554,7 +554,7 @@ def learn(rule, cues, outcomes, *, state=None, test=None, reset=None, path=False
     return predictions, last, Path(memory_of(after), alpha if alpha is None else alpha[..., 0])
 
 
-def _state_like(fresh, state):
+def state_like(fresh, state):
     """The state in the dtype of a fresh one, if its type and its last two axes are the same."""
     def form(each):
         parts = each if isinstance(each, tuple) else [each]
