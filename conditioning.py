@@ -36,7 +36,6 @@ from rules import (
     array_module,
     batch_shape,
     feature_column,
-    in_a_line,
     learn,
     limits,
     marks,
@@ -208,7 +207,7 @@ def fast_chunkwise(queries, keys, values, beta, decay, error_correcting, state, 
             rows.shape[:-2] + (-1, C, rows.shape[-1]))
             for rows in (queries, keys, values, writes, decay))
         G, W = kept.cumprod(-2), W.swapaxes(-1, -2)
-        later = xp.tril(xp.ones((C, C), dtype=keys.dtype), -1) > 0
+        later = xp.tril(xp.ones((C, C)), -1) > 0
         D = xp.tril(xp.where(later, kept, 1.0).cumprod(-2))
         A = error_correcting * (K @ W) * D
         U = xp.tril(xp.triu(xp.ones_like(A)))  # (I + A)^-1, row by row
@@ -302,24 +301,23 @@ def attention(queries, keys, values, *, beta=1.0, decay=1.0, error_correcting=Fa
     """
     if form not in ("recurrent", "parallel", "chunkwise"):
         raise ValueError(f"form must be recurrent, parallel or chunkwise, got {form!r:.60}")
-    if not (np.ndim(error_correcting) == 0 and error_correcting in (0, 1)):
-        raise ValueError(f"error_correcting must be True or False, got "
-                         f"{in_a_line(error_correcting)}")
+    if error_correcting not in (False, True):
+        raise ValueError(f"error_correcting must be True or False, got {error_correcting!r:.60}")
     tokens = _tokens(queries, keys, values, test, reset, state, beta=beta, decay=decay)
     kernel, sizes = {"recurrent": recurrent, "parallel": parallel}.get(form), []
     if form == "chunkwise":
         one_decay = np.shape(tokens.rates["decay"])[-1:] in ((), (1,))
         kernel, sizes = fast_chunkwise if one_decay else chunkwise, [_whole(chunk, tokens.keys)]
     return tokens.answered(kernel, *tokens[2:5], *tokens.rates.values(),
-                           float(bool(error_correcting)), tokens.memory, *sizes,
+                           float(error_correcting), tokens.memory, *sizes,
                            states=(tokens.memory,))
 
 
 def _whole(chunk, keys):
     if not isinstance(chunk, (int, np.integer)) or chunk < 1:
         raise ValueError(f"chunk must be a whole number of tokens, at least 1, got "
-                         f"{in_a_line(chunk)}")
-    return min(int(chunk), keys.shape[-2])
+                         f"{chunk!r:.60}")
+    return min(chunk, keys.shape[-2])
 
 
 def linear_attention(queries, keys, values, *, beta=1.0, **options):
@@ -376,7 +374,7 @@ def ph_attention(queries, keys, values, *, beta, eta, associability=1.0, bounds=
     alpha, bounds, chunk = start, limits(bounds), _whole(chunk, tokens.keys)
     if state is not None:
         given = state_like(AssociabilityState(tokens.memory, start), state).associability
-        alpha = given + tokens.xp.zeros_like(start)
+        alpha = given + 0 * start
 
     def in_chunks():
         beta, eta = (rate * tokens.xp.ones_like(tokens.fresh) for rate in tokens.rates.values())
@@ -436,19 +434,22 @@ def softmax_attention(queries, keys, values, *, scale, test=None, reset=None):
     return _without_state(softmax, queries, keys, values, test, reset, scale=scale)
 
 
-def conditioning_circuit(queries, keys, values, *, cue_activation=None, outcome_activation=None,
-                         test_activation=None, test=None, reset=None):
+def _identity(array):
+    return array
+
+
+def conditioning_circuit(queries, keys, values, *, cue_activation=_identity,
+                         outcome_activation=_identity, test_activation=None, test=None, reset=None):
     """The conditioning circuit: CS, US and test neurons with activations; responses (..., T, D).
 
     W <- W + f(k_t) g(v_t)^T, response h(q_t)^T W (arXiv 2508.08289, first version); f, g, h are
-    cue_, outcome_ and test_activation, functions of an array (None: the identity; for the test: the
-    cue's). It is linear attention if g is the identity and f = h is linear; with another f = h it
-    is linear attention over the features f(k), f(q); with a g that is not linear, none equals it.
+    cue_, outcome_ and test_activation, functions of an array (for the test None: the cue's). It is
+    linear attention if g is the identity and f = h is linear; with another f = h it is linear
+    attention over the features f(k), f(q); with a g that is not linear, none equals it.
     Time and memory T^2. A NaN in a later token reaches earlier responses.
     """
-    f = cue_activation or (lambda cue: cue)
-    g, h = outcome_activation or (lambda outcome: outcome), test_activation or f
-    return _without_state(circuit, queries, keys, values, test, reset, f, g, h)
+    return _without_state(circuit, queries, keys, values, test, reset, cue_activation,
+                          outcome_activation, test_activation or cue_activation)
 
 
 def prediction_errors(cues, outcomes, *, beta, decay=1.0, state=None, test=None):
@@ -464,7 +465,7 @@ def prediction_errors(cues, outcomes, *, beta, decay=1.0, state=None, test=None)
                             *tokens.rates.values(), 1.0, tokens.memory)[0]
     predicted = tokens.xp.concatenate([asked[..., :1, :] @ tokens.memory, later[..., :-1, :]], -2)
     errors = sequence_arrays(outcomes=outcomes)[2][0] - predicted
-    return errors.astype(tokens.dtype, copy=False)
+    return errors.astype(tokens.dtype)
 
 
 # ------------------------------------------------------------------------------------- one gradient
@@ -685,7 +686,7 @@ def cue_features(cues, *, saliences=None, similarity=None):
     """Feature vectors of cues (K, K), one a row: length sqrt(salience), given cosines between them.
 
     saliences {"A": 0.5} (default 1 each), similarity {"AB": 0.3} (default 0: one-hot rows).
-    AB and BA are one pair: the last holds. TypeError for what is not numbers by name, ValueError
+    AB and BA are one pair: AB holds. TypeError for what is not numbers by name, ValueError
     for unknown cues, saliences that are not positive, cosines that no vectors have.
     """
     saliences, similarity = saliences or {}, similarity or {}
@@ -697,10 +698,9 @@ def cue_features(cues, *, saliences=None, similarity=None):
         raise ValueError(f"saliences must name cues of {''.join(cues)} and similarity pairs of "
                          f"them, got {', '.join([*saliences, *similarity])}")
     sizes = real_array("saliences", [saliences.get(cue, 1.0) for cue in cues])
-    cosines = np.eye(len(cues))
-    for pair, cosine in similarity.items():
-        places = [cues.index(cue) for cue in pair]
-        cosines[places, places[::-1]] = real_array("similarity", cosine)
+    cosines = real_array("similarity", [[similarity.get(
+        first + second, similarity.get(second + first, float(first == second)))
+        for first in cues] for second in cues])
     if not np.all((sizes > 0) & (sizes < np.inf) & (np.linalg.eigvalsh(cosines) > 1e-12)):
         raise ValueError("saliences must be finite and above 0, similarity cosines between -1 and "
                          f"1 of independent vectors, got {saliences} and {similarity}")
@@ -861,7 +861,7 @@ def compound_strength(*, alphas, beta, n, V_0=0.0, lam=1.0):
     0, blocking where one cue is trained, overexpectation where sum V > lam (the loss is shared in
     proportion to the saliences). alphas, V_0 (..., K); beta, n, lam (...).
     """
-    alphas = np.asarray(alphas, dtype=float)
+    alphas = np.asarray(alphas)
     V_0, total = V_0 + 0 * alphas, alphas.sum(-1)
     learned = acquisition_strength(alpha=total, beta=beta, n=n, lam=lam - V_0.sum(-1))
     return V_0 + alphas * (learned / total)[..., None]
@@ -1028,7 +1028,7 @@ def worst_case_pairs(d):
     n = np.geomspace(2, 4 + np.sqrt(d), 10_000)
     mean, variance = np.sqrt(2 / np.pi / d), (1 - 2 / np.pi) / d
     largest = (n - 1) * mean + np.sqrt(2 * np.log(n) * (n - 1) * variance)
-    return float(np.interp(0.5, largest, n))
+    return np.interp(0.5, largest, n)
 
 
 def least_squares_error(n, d):
@@ -1037,7 +1037,7 @@ def least_squares_error(n, d):
     Its responses are P V, P the projection on the min(n, d) directions that the keys span. The
     repeated delta rule ends there if n <= d, and for beta -> 0 if n > d (Widrow & Hoff 1960).
     """
-    return np.maximum(0, 1 - d / np.asarray(n))
+    return np.maximum(0, 1 - d / n)
 
 
 def shared_direction(d_h, M):
@@ -1067,7 +1067,7 @@ def averaged_head_error(n, H, d_h, M=None):
 
 def chained_error(r, L):
     """Share of wrong items after L hops, 1 - (1 - r)^L, where each is cleaned up to an item."""
-    return 1 - (1 - r) ** np.asarray(L)
+    return 1 - (1 - r) ** L
 
 
 # --------------------------------------------------- closed forms: drift, unlearning and lag

@@ -1002,7 +1002,7 @@ attention(X, X, V, state=X) | ValueError | state must be an array.*\(2, 1\).*got
 attention(X, X, V, state=0.0) | TypeError | state must be an array.*\(2, 1\).*got.*\(\)
 attention(X, X, V, state=np.ma.ones((2, 1))) | TypeError | state.*MaskedArray
 attention(X, X, V, form="loop") | ValueError | form.*chunkwise, got 'loop'
-attention(X, X, V, error_correcting="no") | ValueError | error_correcting.*True or False, got no
+attention(X, X, V, error_correcting="no") | ValueError | error_correcting.*True or False, got 'no'
 attention(X, X, V, chunk=np.ones(2)) | ValueError | chunk.*at least 1
 attention(X, X, V, chunk=0) | ValueError | chunk must be.*at least 1, got 0
 attention(X, X, V, chunk=1.5) | ValueError | chunk must be a whole number.*1.5
@@ -1209,8 +1209,9 @@ CORE_ERRORS = [  # experiment, where the error is planted, the error, claims tha
     ("equivalence", WHOLE, "exemplar_responses", changed(scale=3.1), "other layers"),
     ("equivalence", WHOLE, "pearce_hall", changed(eta=0.5), "PH-attention"),
     ("equivalence", WHOLE, "conditioning_circuit", changed(
-        cue_activation=None, outcome_activation=None, test_activation=None), "circuit",
-     "circuit controls"),
+        cue_activation=abs, outcome_activation=abs, test_activation=abs), "circuit"),
+    ("equivalence", WHOLE, "conditioning_circuit", lambda right: lambda *tokens, **_: right(
+        *tokens), "circuit controls"),
     ("blocking", WHOLE, "blocking_strength", lambda right: lambda m, **rest: right(
         m=m + 1, **rest), "closed form", "general formula"),
     ("blocking", WHOLE, "minibatch_blocking", lambda right: lambda rate, m, batch_size: (
@@ -1938,7 +1939,7 @@ def test_read_outs_counted_one_by_one():
 
 def test_chains_by_hand():
     assert conditioning.chained_error(0.1, 2) == pytest.approx(0.19, abs=1e-12)
-    assert_allclose(conditioning.least_squares_error([2, 4, 8], 4), [0, 0, 0.5], atol=1e-12)
+    assert_allclose(conditioning.least_squares_error(np.array([2, 4, 8]), 4), [0, 0, 0.5], atol=1e-12)
     items = np.array([[[[1.0, 0]], [[0, 1]], [[1, 0]]]])
     memories = np.array([[[[0, 2.0], [0, 0]], [[0, 0], [1, 1]]]])    # (1,0) -> (0,2) -> (2,2)
     assert_allclose(experiments.relayed(items, memories), [[[1, 5]], [[4, 8]]], atol=1e-12)
