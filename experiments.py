@@ -1937,6 +1937,9 @@ MEANINGS = {
     "prior": "variance of a new cue's strength"}
 STATED = {"stimulus_trace": {"beta": 0.05, "trace": 0.9}, "oja": {"beta": 0.1}} | {
     column.learner.__name__: column.parameters(column.rate) for column in reversed(COLUMNS)}
+RULES = {rule.__name__: rule for rule in (
+    hebbian, stimulus_trace, bush_mosteller, rescorla_wagner, oja, rules.mackintosh, pearce_hall,
+    rules.pearce_kaye_hall, kalman, rules.temporal_difference)}
 MOST_TRIALS, MOST_STRENGTHS = 20_000, 20_000_000  # a few seconds and about 1 GB a rule
 DESIGN_ROW = ("rule", "group", "trial", "phase", "stimulus", "quantity", "of", "mean",
               "interval_low", "interval_high")
@@ -1950,7 +1953,7 @@ def defaults(function, first):
 
 def rule_rates(name, given):
     """{rate or start value: number} of a rule: as given, as in the atlas, or its default."""
-    rule = rules.RULES[name]
+    rule = RULES[name]
     own = defaults(rule, 3)
     rates = own | defaults(getattr(rule, "start", len), 1) | own
     for other in ("salience", "cue"):  # --salience is that of a cue; the last cue is no number
@@ -1980,10 +1983,10 @@ def design_parser():
     add = parser.add_argument
     add("text", metavar="DESIGN", help="such as '10A+/10AB- | B?'")
     add("--control", metavar="DESIGN", help="a second group, which gives the effect")
-    add("--rules", nargs="+", choices=rules.RULES, metavar="RULE", help=", ".join(rules.RULES),
+    add("--rules", nargs="+", choices=RULES, metavar="RULE", help=", ".join(RULES),
         default=["rescorla_wagner", "hebbian"])
     for name, meaning in MEANINGS.items():
-        takers = [rule for rule in rules.RULES if name in rule_rates(rule, MEANINGS)]
+        takers = [rule for rule in RULES if name in rule_rates(rule, MEANINGS)]
         add(f"--{name.replace('_', '-')}", type=float, metavar="NUMBER",
             nargs=2 if name == "bounds" else None, help=f"{meaning} ({', '.join(takers)})")
     add("--us", nargs=2, type=float, default=(1.0, 2.0), metavar="SIZE",
@@ -2064,7 +2067,7 @@ def check_stable(name, rates, design, coding):
     beta, eta = rates.get("beta_inhibitory", rates.get("beta", -1.0)), rates.get("eta", 0.0)
     if beta < 0:
         return
-    rule, fixed = rules.RULES[name], {key: rates[key] for key in rates if key != "floor"}
+    rule, fixed = RULES[name], {key: rates[key] for key in rates if key != "floor"}
     if "associability" in rates:
         rules.array_like("bounds", rates["bounds"], np.zeros(2))
         moves = rates.get("theta", eta) > 0
@@ -2115,7 +2118,7 @@ def group_samples(name, rates, design, coding, orders):
     V is the response to the cue alone. alpha of a cue is the mean over its features, weighted by
     their squares (with dissimilar cues: that of its feature).
     """
-    rule, cues = rules.RULES[name], coding["cues"]
+    rule, cues = RULES[name], coding["cues"]
     steps = design.steps if name == "temporal_difference" else 1
     trials, tests = design_places(design, steps > 1, **orders)
     alone = design_arrays("/".join(f"{cue}?" for cue in cues), **coding).cues

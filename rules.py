@@ -44,7 +44,7 @@ Stability: error correction converges for 0 < beta |x|^2 < 2; associability mult
 
 import inspect
 import sys
-from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -181,12 +181,12 @@ def mackintosh(state, cue, outcome, *, beta, theta, fall=0.0, bounds=(0.1, 1.0))
     """
     def length(vector):  # without overflow, and with a gradient of 0 at 0
         size = abs(vector).sum(-1, keepdims=True)
-        unit = vector / (size + (size == 0))
-        return size * ((unit**2).sum(-1, keepdims=True) + (size == 0)) ** 0.5
+        squares = ((vector / (size + (size == 0))) ** 2).sum(-1, keepdims=True)
+        return size * (squares + (size == 0)) ** 0.5
 
     where, alpha, own = array_module(cue).where, state.associability, cue * state.memory
     own_error = outcome - own
-    others_error = outcome - (own.sum(-2, keepdims=True) - own)
+    others_error = outcome - own.sum(-2, keepdims=True) + own
     advantage = length(others_error) - length(own_error)
     speed = theta * cue**2
     moved = (alpha + speed * where(advantage > 0, advantage, advantage - fall)).clip(*bounds)
@@ -208,8 +208,8 @@ def pearce_hall(state, cue, outcome, *, beta, eta, bounds=(0.0, 1.0)):
     alpha = state.associability
     error = outcome - (cue * state.memory).sum(-2, keepdims=True)
     size = abs(error).sum(-1, keepdims=True)
-    unit = error / (size + (size == 0))
-    surprise = size * ((unit**2).sum(-1, keepdims=True) + (size == 0)) ** 0.5  # |e|, no overflow
+    squares = ((error / (size + (size == 0))) ** 2).sum(-1, keepdims=True)
+    surprise = size * (squares + (size == 0)) ** 0.5  # |e|, no overflow
     speed = eta * cue**2
     moved = (alpha + speed * (surprise - alpha)).clip(*bounds)
     return AssociabilityState(state.memory + beta * alpha * cue * error,
@@ -229,8 +229,8 @@ def pearce_kaye_hall(state, cue, outcome, *, beta_excitatory, beta_inhibitory, e
     alpha = state.associability
     error = outcome - (cue * state.memory).sum(-2, keepdims=True)
     size = abs(error).sum(-1, keepdims=True)
-    unit = error / (size + (size == 0))
-    surprise = size * ((unit**2).sum(-1, keepdims=True) + (size == 0)) ** 0.5  # |e|, no overflow
+    squares = ((error / (size + (size == 0))) ** 2).sum(-1, keepdims=True)
+    surprise = size * (squares + (size == 0)) ** 0.5  # |e|, no overflow
     step, moved = salience * alpha * cue, (alpha + eta * (surprise - alpha)).clip(*bounds)
     return ExcitationInhibitionState(
         state.excitation + beta_excitatory * step * outcome * (error > 0),
@@ -266,8 +266,7 @@ def temporal_difference(state, cue, outcome, *, beta, trace, discount=1.0, floor
     floor 0: both predictions are max(0, W^T x), as in Sutton & Barto (1990), whose trace moves by
     delta (x - trace) instead.
     """
-    now = (cue * state.memory).sum(-2, keepdims=True)
-    before = (state.cue * state.memory).sum(-2, keepdims=True)
+    now, before = ((each * state.memory).sum(-2, keepdims=True) for each in (cue, state.cue))
     if floor is not None:
         now, before = now.clip(floor), before.clip(floor)
     error = outcome + discount * now - before
@@ -284,17 +283,11 @@ def exemplar_responses(probes, cues, outcomes, *, scale, stored):
     An empty trial is no exemplar: leave it out of `stored`.
     """
     xp = array_module(cues)
-    distance = ((probes[..., :, None, :] - cues[..., None, :, :]) ** 2).sum(-1)
+    distance = ((probes[..., None, :] - cues[..., None, :, :]) ** 2).sum(-1)
     match = xp.where(stored, -scale * distance / 2, -xp.inf)
-    closest = xp.amax(match, -1, keepdims=True)
-    similarity = xp.exp(match - xp.where(closest > -xp.inf, closest, 0.0))
+    similarity = xp.exp(match - xp.amax(match, -1, keepdims=True).clip(-1e30))
     total = similarity.sum(-1, keepdims=True)
     return (similarity / (total + (total == 0))) @ outcomes
-
-
-RULES = {rule.__name__: rule for rule in (
-    hebbian, stimulus_trace, bush_mosteller, rescorla_wagner, oja, mackintosh, pearce_hall,
-    pearce_kaye_hall, kalman, temporal_difference)}
 
 
 # ---------------------------------------------------------------------------- checks of arguments
@@ -303,18 +296,13 @@ RANGES = (dict.fromkeys(("decay", "trace", "discount"), (0.0, 1.0, "from 0 to 1"
           | dict.fromkeys(("noise", "prior", "ridge"), (5e-324, np.inf, "above 0 and finite"))
           | dict.fromkeys(("eta", "theta", "fall", "drift", "salience"),
                           (0.0, np.inf, "at least 0 and finite")))
-ONE_FOR_ALL_FEATURES = ("noise", "discount", "floor", "ridge", "scale")
-
-
-def in_a_line(value):
-    """The value as at most 60 characters of text without line ends."""
-    return " ".join(str(value).split())[:60]
+ONE_FOR_ALL_FEATURES = ("noise", "discount", "floor")
 
 
 def owner_of(*arrays):
     """The one namespace that owns the arrays; numbers, lists and None go along with any owner."""
     owners = {array_module(array) for array in arrays
-              if hasattr(array, "dtype") and not isinstance(array, np.generic)} or {np}
+              if hasattr(array, "dtype") and not np.isscalar(array)} or {np}
     if len(owners) > 1:
         raise TypeError("arrays of NumPy and of a device are mixed: move all of them to one")
     return owners.pop()
@@ -322,12 +310,8 @@ def owner_of(*arrays):
 
 def real_array(name, value):
     """The value as an array; TypeError if it is not a plain one of real numbers."""
-    try:
-        array = owner_of(value).asarray(value)
-    except ValueError:  # a list of rows of unequal length
-        array = np.array(None)
-    if (array.dtype.kind not in "fiub" and array.dtype.name != "bfloat16"
-            or isinstance(value, (np.ma.MaskedArray, np.matrix))):
+    array = owner_of(value).asarray(value)
+    if array.dtype.kind not in "fiub" or isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{name} must be a plain array of real numbers, got {type(value).__name__} "
                         f"of dtype {array.dtype}")
     return array
@@ -342,41 +326,35 @@ def array_like(name, value, like):
     if owner_of(value) is np:
         low, high, allowed = RANGES.get(name, (-np.inf, np.inf, "finite"))
         if not np.all((abs(array) < np.inf) & (array >= low) & (array <= high)):
-            raise ValueError(f"{name} must be {allowed}, got {in_a_line(value)}")
+            raise ValueError(f"{name} must be {allowed}, got {' '.join(str(value).split())[:60]}")
     return xp.asarray(array).astype(like.dtype, copy=False)
 
 
-def sequence_arrays(least=np.float32, **arrays):
+def sequence_arrays(**arrays):
     """(xp, dtype, arrays): named sequences (..., T, features) in the dtype of the computation.
 
-    dtype is the widest floating dtype, float64 if all are integers; it is computed in at least the
-    dtype `least`. ValueError if one has fewer than two axes or not the T of the others.
+    dtype is the widest floating dtype, float64 if all are integers; half precision is computed in
+    float32. ValueError if one has fewer than two axes or not the T of the others.
     """
     xp = owner_of(*arrays.values())
-    real = {name: xp.asarray(real_array(name, value)) for name, value in arrays.items()}
-    dtypes = [rows.dtype for rows in real.values() if rows.dtype.kind not in "iub"]
+    real = [xp.asarray(real_array(*named)) for named in arrays.items()]
+    dtypes = [rows.dtype for rows in real if rows.dtype.kind not in "iub"]
     dtype = xp.result_type(*dtypes or [float])
     try:
-        [_] = {rows.shape[-2] for rows in real.values()}
+        [_] = {rows.shape[-2] for rows in real}
     except (IndexError, ValueError):
-        raise ValueError("each must be (..., T, features) with one T, got "
-                         f"{shapes(real)}") from None
-    working = xp.result_type(dtype, least)
-    return xp, dtype, [rows.astype(working, copy=False) for rows in real.values()]
-
-
-def shapes(arrays):
-    """Names and shapes in a line, such as "cues (3, 2), outcomes (3, 1)"."""
-    return ", ".join(f"{name} {each.shape}" for name, each in arrays.items()
-                     if hasattr(each, "shape"))
+        raise ValueError("each must be (..., T, features) with one T, got shapes "
+                         f"{ {name: np.shape(value) for name, value in arrays.items()} }") from None
+    return xp, dtype, [rows.astype(xp.result_type(dtype, np.float32), copy=False) for rows in real]
 
 
 def batch_shape(**arrays):
     """The batch axes, all but the last two, that the named arrays broadcast to."""
     try:
-        return np.broadcast_shapes(*(getattr(each, "shape", ())[:-2] for each in arrays.values()))
+        return np.broadcast_shapes(*(np.shape(each)[:-2] for each in arrays.values()))
     except ValueError:
-        raise ValueError(f"batch axes do not broadcast: {shapes(arrays)}") from None
+        raise ValueError("batch axes do not broadcast, got shapes "
+                         f"{ {name: np.shape(each) for name, each in arrays.items()} }") from None
 
 
 def rate(name, value, like):
@@ -411,12 +389,11 @@ def marks(name, value, like):
 
 
 def limits(bounds):
-    """(low, high) as two floats; ValueError if bounds are not two numbers in order."""
-    with suppress(TypeError, ValueError):
-        low, high = map(float, bounds)
-        if low <= high:
-            return low, high
-    raise ValueError(f"bounds must be two numbers, low and high, got {in_a_line(bounds)}")
+    """The bounds (low, high); ValueError if they are not two numbers in order."""
+    if np.shape(bounds) != (2,) or not bounds[0] <= bounds[1]:
+        raise ValueError("bounds must be two numbers, low and high, got "
+                         f"{' '.join(str(bounds).split())[:60]}")
+    return bounds
 
 
 def feature_column(name, value, memory):
@@ -439,27 +416,23 @@ def feature_column(name, value, memory):
 # fields beside the memory have a default, or a function (memory, **columns) -> state.
 
 
-def _start_memory(memory):
-    return memory
-
-
 def _start_excitation_inhibition(memory, associability=1.0):
     return ExcitationInhibitionState(memory, memory, associability)
 
 
 def _start_kalman(memory, prior=1.0):
-    return KalmanState(memory, prior * array_module(memory).eye(prior.shape[-2], dtype=prior.dtype))
+    # in float64 whatever the cues are: C - g x^T C cancels
+    return KalmanState(memory, prior * array_module(memory).eye(prior.shape[-2]))
 
 
 stimulus_trace.start, temporal_difference.start = TraceState, TemporalDifferenceState
 mackintosh.start = pearce_hall.start = AssociabilityState
 pearce_kaye_hall.start, kalman.start = _start_excitation_inhibition, _start_kalman
-kalman.precision = np.float64  # the dtype that `learn` runs it in
 
 
 def _start(rule):
     """(function, {name: default}): of a rule's first state, and its columns beside the memory."""
-    begin = getattr(getattr(rule, "func", rule), "start", _start_memory)
+    begin = getattr(getattr(rule, "func", rule), "start", lambda memory: memory)
     columns = list(inspect.signature(begin).parameters.values())[1:]
     return begin, {each.name: each.default for each in columns}
 
@@ -482,18 +455,16 @@ def initial_state(rule, cues, outcomes, **start):
 
 def _parameters(rule, given):
     """(rates, start values) among the parameters; TypeError names the unknown or the missing."""
-    signature = inspect.signature(rule)
-    first = [name for name in _start(rule)[1] if name not in signature.parameters]
-    parts = rates, _ = {}, {}
-    for name, value in given.items():
-        if value is not None:
-            parts[name in first][name] = value
+    signature, (_, columns) = inspect.signature(rule), _start(rule)
+    own = signature.parameters
+    start = {name: given.pop(name) for name in columns if name in given and name not in own}
+    rates = {name: value for name, value in given.items() if value is not None}
     try:
         signature.bind("state", "cue", "outcome", **rates)
     except TypeError as error:
         raise TypeError(f"{error}; the rule's parameters are "
-                        f"{', '.join([*signature.parameters][3:] + first)}") from None
-    return parts
+                        f"{', '.join([*{**own, **columns}][3:])}") from None
+    return rates, start
 
 
 # ------------------------------------------------------------------------------------- all trials
@@ -516,14 +487,13 @@ def learn(rule, cues, outcomes, *, state=None, test=None, reset=None, path=False
     test (..., T) marks trials that are answered and change nothing: no learning, decay, drift or
     associability. reset (..., T) marks trials before which the state starts anew.
     path=True returns a third value, `Path`: memory and associability after every trial.
-    Half precision is computed in float32; results have the dtype of cues and outcomes. The Kalman
-    filter is computed in float64, which its state keeps. TypeError for unknown or missing
+    Half precision is computed in float32; results have the dtype of cues and outcomes, but for the
+    Kalman filter's state: its covariance is float64. TypeError for unknown or missing
     parameters and for what is not an array of real numbers, ValueError for shapes and ranges; each
     names the argument.
     """
     rates, start = _parameters(rule, parameters)
-    least = getattr(getattr(rule, "func", rule), "precision", np.float32)
-    xp, dtype, (cues, outcomes) = sequence_arrays(least, cues=cues, outcomes=outcomes)
+    xp, dtype, (cues, outcomes) = sequence_arrays(cues=cues, outcomes=outcomes)
     rates = {name: limits(value) if name == "bounds" else rate(name, value, cues)
              for name, value in rates.items()}
     test, reset = marks("test", test, cues), marks("reset", reset, cues)
@@ -534,36 +504,36 @@ def learn(rule, cues, outcomes, *, state=None, test=None, reset=None, path=False
     states, predictions = [now], [xp.zeros(batch + outcomes.shape[-1:], dtype=cues.dtype)]
     for t in range(cues.shape[-2]):
         if reset is not None:
-            now = _chosen(reset[..., t, :, None], fresh, now)
+            now = _map_state(partial(xp.where, reset[..., t, :, None]), fresh, now)
         cue, outcome = cues[..., t, :, None], outcomes[..., t, None, :]
         predictions.append((cue * memory_of(now)).sum(-2))
         learned = rule(now, cue, outcome, **{
             name: value[..., t, :, None] if getattr(value, "ndim", 0) else value
             for name, value in rates.items()})
-        now = learned if test is None else _chosen(test[..., t, :, None], now, learned)
-        states += [now] * bool(path)
-    predictions = xp.stack(xp.broadcast_arrays(*predictions), -2)[..., 1:, :]
-    predictions = predictions.astype(dtype, copy=False)
-    kept = dtype if least == np.float32 else least
-    last = _map_state(lambda leaf: leaf.astype(kept), now)
+        now = learned if test is None else _map_state(
+            partial(xp.where, test[..., t, :, None]), now, learned)
+        if path:
+            states.append(now)
+    predictions = xp.stack(xp.broadcast_arrays(*predictions), -2)[..., 1:, :].astype(dtype)
+    last = now if dtype == cues.dtype else _map_state(lambda leaf: leaf.astype(dtype), now)
     if not path:
         return predictions, last
-    after = _map_state(lambda *leaves: xp.stack(xp.broadcast_arrays(*leaves), -3)[
-        ..., 1:, :, :].astype(dtype, copy=False), *states)
+    after = _map_state(lambda *leaves: xp.stack(xp.broadcast_arrays(*leaves), -3)[..., 1:, :, :],
+                       *states)
     alpha = getattr(after, "associability", None)
     return predictions, last, Path(memory_of(after), alpha if alpha is None else alpha[..., 0])
 
 
 def state_like(fresh, state):
-    """The state in the dtype of a fresh one, if its type and its last two axes are the same."""
+    """The state in the dtypes of a fresh one; an error if its parts or last two axes differ."""
     def form(each):
-        parts = each if isinstance(each, tuple) else [each]
-        name = type(each).__name__ if isinstance(each, tuple) else "an array"
-        return f"{name} of shapes (..., K, D) = {[np.shape(leaf)[-2:] for leaf in parts]}"
+        parts = each._asdict() if isinstance(each, tuple) else {"memory": each}
+        return {name: np.shape(leaf)[-2:] for name, leaf in parts.items()}
     if form(state) != form(fresh):
         wrong = ValueError if type(state) is type(fresh) else TypeError
-        raise wrong(f"state must be {form(fresh)}, got {form(state)}")
-    return _map_state(lambda leaf, like: array_like("state", leaf, like), state, fresh)
+        raise wrong(f"state must be {type(fresh).__name__} with (..., K, D) = {form(fresh)}, got "
+                    f"{type(state).__name__} with {form(state)}")
+    return _map_state(lambda leaf, like: 1 * array_like("state", leaf, like), state, fresh)
 
 
 def _map_state(function, *states):
@@ -571,9 +541,3 @@ def _map_state(function, *states):
     if isinstance(states[0], tuple):
         return type(states[0])(*map(function, *states))
     return function(*states)
-
-
-def _chosen(mark, held, moved):
-    """The state `held` where marked, else `moved`."""
-    where = array_module(mark).where
-    return _map_state(lambda old, new: where(mark, old, new), held, moved)

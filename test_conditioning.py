@@ -39,7 +39,8 @@ from conditioning import (
     recurrence,
     responses,
 )
-from rules import RULES, AssociabilityState, initial_state, learn, memory_of
+from experiments import RULES
+from rules import AssociabilityState, initial_state, learn, memory_of
 
 # ----------------------------------------------------------------------------- arrays for all tests
 
@@ -947,10 +948,10 @@ hebb(X, V, beta=np.ones((2, 2))) | ValueError | beta.*\(3, 2\), got shape \(2, 2
 hebb(X, V, beta=np.ones(5)) | ValueError | one value a trial \(3,\).*got shape \(5,\)
 hebb(B, V, beta=np.ones(4)) | ValueError | one a batch entry \(4, 1\)
 hebb(X, V, beta=np.ones((1, 1, 1))) | ValueError | beta must be a number
-hebb(B, np.ones((5, 3, 1)), beta=1) | ValueError | cues \(4, 3, 2\), outcomes \(5, 3, 1\)
-hebb(B, V, beta=np.ones((5, 3))) | ValueError | batch axes do not broadcast.*beta \(5, 3, 1\)
-hebb(X, V[:2], beta=1) | ValueError | one T.*cues \(3, 2\), outcomes \(2, 1\)
-hebb(X[0], V, beta=1) | ValueError | cues \(2,\)
+hebb(B, np.ones((5, 3, 1)), beta=1) | ValueError | 'cues': \(4, 3, 2\), 'outcomes': \(5, 3, 1\)
+hebb(B, V, beta=np.ones((5, 3))) | ValueError | batch axes do not broadcast.*'beta': \(5, 3, 1\)
+hebb(X, V[:2], beta=1) | ValueError | one T.*'cues': \(3, 2\), 'outcomes': \(2, 1\)
+hebb(X[0], V, beta=1) | ValueError | 'cues': \(2,\)
 hebb(X * 1j, V, beta=1) | TypeError | cues.*complex128
 hebb(X.astype(object), V, beta=1) | TypeError | cues.*object
 hebb(X.astype(str), V, beta=1) | TypeError | cues.*<U
@@ -959,17 +960,17 @@ hebb("x", V, beta=1) | TypeError | cues.*str
 hebb(X, V, beta=1, test=np.ones(4)) | ValueError | test must mark each of the 3.*4
 hebb(X, V, beta=1, reset=True) | ValueError | reset must mark each
 hebb(X, V, beta=1, test=["a", "", ""]) | TypeError | test
-hebb(X, V, beta=1, state=V) | ValueError | state must be an array.*\(2, 1\).*\(3, 1\)
+hebb(X, V, beta=1, state=V) | ValueError | state must be ndarray.*\(2, 1\).*\(3, 1\)
 hebb(X, V, beta=1, state=W * 1j) | TypeError | state.*complex
 hebb(X, V, beta=1, state=np.ma.ones((2, 1))) | TypeError | state.*MaskedArray
 hebb(X, V, beta=1, state=[[0.0], [nan]]) | ValueError | state must be finite
-hebb(X, V, beta=1, state="x") | TypeError | state must be an array.*\(2, 1\).*\(\)
-hebb(X, V, beta=1, state=State(W, W)) | TypeError | state must be an array.*got Associ
-ph(state=W) | TypeError | state must be AssociabilityState.*got an array
-ph(state=State(W, 1.0)) | ValueError | state must be Assoc.*shapes.*\(\)
+hebb(X, V, beta=1, state="x") | TypeError | state must be ndarray.*\(2, 1\).*str.*\(\)
+hebb(X, V, beta=1, state=State(W, W)) | TypeError | state must be ndarray.*got Associ
+ph(state=W) | TypeError | state must be AssociabilityState.*got ndarray
+ph(state=State(W, 1.0)) | ValueError | state must be Assoc.*got.*\(\)
 ph(state=State(W, W[0])) | ValueError | state must be.*\(2, 1\).*\(1,\)
 ph(state=State(W, B[..., :1])) | ValueError | state must be.*\(2, 1\).*\(3, 1\)
-ph(state=State(B[:, :2, :1], W), test=np.ones((5, 3))) | ValueError | test.*state \(4, 2, 1\)
+ph(state=State(B[:, :2, :1], W), test=np.ones((5, 3))) | ValueError | test.*'state': \(4, 2, 1\)
 ph(associability=np.ones((5, 2))) | ValueError | associability.*\(2,\), got shape \(5, 2\)
 ph(eta=-1) | ValueError | eta must be at least 0 and finite, got -1
 ph(bounds=(1, 0)) | ValueError | bounds must be two numbers, low and high, got \(1, 0\)
@@ -994,12 +995,12 @@ attention(X, X, V, decay=-0.1) | ValueError | decay must be from 0 to 1, got -0.
 attention(X, X, V, decay=np.full((3, 2), -0.1)) | ValueError | decay must be from 0 to 1
 attention(X, X, V, beta=np.inf) | ValueError | beta must be finite
 attention(B, B, B, beta=np.ones(4)) | ValueError | batch entry \(4, 1\).*got shape \(4,\)
-attention(np.ones((2, 3, 2)), B, V) | ValueError | queries \(2, 3, 2\), keys \(4, 3, 2\)
+attention(np.ones((2, 3, 2)), B, V) | ValueError | 'queries': \(2, 3, 2\), 'keys': \(4, 3, 2\)
 attention(X, np.ones((3, 4)), V) | ValueError | queries and keys.*\(3, 2\).*\(3, 4\)
-attention(X, X, V[:2]) | ValueError | one T.*values \(2, 1\)
+attention(X, X, V[:2]) | ValueError | one T.*'values': \(2, 1\)
 attention(X, MASKED, V) | TypeError | keys.*MaskedArray
-attention(X, X, V, state=X) | ValueError | state must be an array.*\(2, 1\).*got.*\(3, 2\)
-attention(X, X, V, state=0.0) | TypeError | state must be an array.*\(2, 1\).*got.*\(\)
+attention(X, X, V, state=X) | ValueError | state must be ndarray.*\(2, 1\).*got.*\(3, 2\)
+attention(X, X, V, state=0.0) | TypeError | state must be ndarray.*\(2, 1\).*got.*\(\)
 attention(X, X, V, state=np.ma.ones((2, 1))) | TypeError | state.*MaskedArray
 attention(X, X, V, form="loop") | ValueError | form.*chunkwise, got 'loop'
 attention(X, X, V, error_correcting="no") | ValueError | error_correcting.*True or False, got 'no'
@@ -1024,7 +1025,7 @@ mesa_attention(X, X, V, ridge=1e-17) | ValueError | ridge must be larger for the
 softmax_attention(X, X, V, scale=nan) | ValueError | scale must be finite
 softmax_attention(X, X, V, scale=np.ones(3)) | ValueError | scale must be one number.*\(3,\)
 prediction_errors(X, V, beta=np.ones(2)) | ValueError | beta must be a number
-prediction_errors(X, V, beta=1, state=X) | ValueError | state must be an array.*\(3, 2\)
+prediction_errors(X, V, beta=1, state=X) | ValueError | state must be ndarray.*\(3, 2\)
 attention(x, X, v) | TypeError | NumPy and of a device are mixed
 attention(x, x, v, beta=np.ones(3)) | TypeError | mixed
 attention(x, x, v, state=W) | TypeError | mixed
@@ -1939,7 +1940,8 @@ def test_read_outs_counted_one_by_one():
 
 def test_chains_by_hand():
     assert conditioning.chained_error(0.1, 2) == pytest.approx(0.19, abs=1e-12)
-    assert_allclose(conditioning.least_squares_error(np.array([2, 4, 8]), 4), [0, 0, 0.5], atol=1e-12)
+    assert_allclose(conditioning.least_squares_error(np.array([2, 4, 8]), 4), [0, 0, 0.5],
+                    atol=1e-12)
     items = np.array([[[[1.0, 0]], [[0, 1]], [[1, 0]]]])
     memories = np.array([[[[0, 2.0], [0, 0]], [[0, 0], [1, 1]]]])    # (1,0) -> (0,2) -> (2,2)
     assert_allclose(experiments.relayed(items, memories), [[[1, 5]], [[4, 8]]], atol=1e-12)
