@@ -1114,11 +1114,11 @@ SMALL = {  # sizes in the tests
     "trained": {"models": 6, "sequences": 2, "steps": 2, "test_sequences": 24, "sets": 8}}
 
 
-def run_small(name, seed=1):
+def run_small(name):
     """(What it returns, names of its claims that fail), trained layers set by hand."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(experiments, "training", lambda *_, **__: (hand_set(6), np.ones(1)))
-        result = experiments.EXPERIMENTS[name](np.random.default_rng(seed), np, **SMALL[name])
+        result = experiments.EXPERIMENTS[name](np.random.default_rng(1), np, **SMALL[name])
     return result, {row.claim.partition(":")[0] for row in result.claims if not row.holds}
 
 
@@ -1232,8 +1232,8 @@ lag 2 : lag_moments : times(right, 1, 1.08) : error by lag
 lag 3 : lag_moments : times(right, 1.08, 1) : error by lag
 lag 4 : lag_moments : times(right, 1, 3) : useful context is about d/beta with forgetting
 lag 5 : lag_moments : other_rule(right) : error by lag; Delta forgets better than decay
-lag 6 : attention : fixed(right, decay=0.9) : Hebb's context is limited
-lag 6 : retrieval : times(right, 0.9, 1, 1) : Delta's half-life is (d - 1/2) ln 2 tokens
+lag 6 : attention : fixed(right, decay=0.9) : \
+Hebb's context is limited; Delta's half-life is (d - 1/2) ln 2 tokens
 lag 7 : attention : other_rule(right) : fidelity falls gracefully
 unlearning 1 : unlearning_change : times(right, 1.08) : the others pay
 unlearning 2 : unlearning_change : lambda n, d: right(n, d) - 1 / d : the others pay
@@ -1243,9 +1243,9 @@ unlearning 5 : unlearned_error : times(right, 1.08) : the others pay
 unlearning 6 : unlearned_error : lambda n, d: right(n, d) - (n - 2) / d : the others pay
 unlearning 7 : unlearned_error : lambda n, d: right(n, d) + (n - 2) / d**2 : the others pay
 unlearning 8 : unlearned_error : lambda n, d: right(n, d) - 3 / (d * (d + 2)) : the others pay
-unlearning 9 : rescorla_wagner : fixed(right, beta=0.95) : the response is gone
-unlearning 9 : attention : fixed(right, beta=0.02) : \
-similar items pay more; rehearsal keeps the others
+unlearning 9 : rescorla_wagner : fixed(right, beta=0.95) : \
+the response is gone; similar items pay more
+unlearning 9 : attention : fixed(right, beta=0.02) : rehearsal keeps the others
 trained 1 : EFFECTS: blocking : ("6C+|6AB+|B?", "6A+|6AB+|B?", "6C+|6AB+|B?") : \
 blocking; blocking formula
 trained 2 : EFFECTS: blocking by one trial : ("2A+|6AB+|B?", *2 * ["2C+|6AB+|B?"]) : \
@@ -2627,12 +2627,12 @@ def test_processes_end_alone_and_none_outlives_the_command(tmp_path, monkeypatch
     (tmp_path / "script.py").write_text(SCRIPT)
     monkeypatch.setenv("PYTHONPATH", str(HERE))
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    process = subprocess.Popen([sys.executable, *arguments, "--out", "out"], cwd=tmp_path,
-                               text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    before = [*itertools.takewhile(lambda line: awaited not in line, process.stdout)]
-    process.send_signal(number)
-    printed = "".join([*before, *process.stdout])  # until all that could write to it have ended
-    assert process.wait(30) == status and "Traceback" not in printed
+    with subprocess.Popen([sys.executable, *arguments, "--out", "out"], cwd=tmp_path, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        before = [*itertools.takewhile(lambda line: awaited not in line, process.stdout)]
+        process.send_signal(number)
+        printed = "".join([*before, *process.stdout])  # until all that could write to it have ended
+    assert process.returncode == status and "Traceback" not in printed
     assert (tmp_path / "out").exists() == (awaited == "runs\n")
     if "fine" in arguments:
         assert "killed failed: its process ended with exit code -9\n" in printed
