@@ -1175,6 +1175,7 @@ relative validity, unequal rates
 competition 2 : rescorla_wagner : fixed(right, beta_omitted=0.1) : relative validity, equal rates
 recovery 1 : retained_response : fixed(right, decay=0.8) : scalar rate and decay; condition
 recovery 1 : recovery_peak : fixed(right, w_fast=-1e-3) : KDA, time of the peak
+recovery 1 : design_arrays : lambda text: right(text, similarity={"AB": 0.5}) : PH-attention
 recovery 2 : across : lambda keys, cue: right(keys, cue[:, :1]) : condition
 recovery 2 : ph_attention : fixed(right, eta=0.0) : PH-attention, interference
 recovery 3 : ph_attention : fixed(right, eta=0.0) : PH-attention, after extinction
