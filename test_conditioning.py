@@ -1143,30 +1143,10 @@ def fixed(function, **values):
         lambda *arrays, **parameters: function(*arrays, **parameters | values))
 
 
-def times(function, *factors):
-    """The function with each of its results multiplied."""
-    return lambda *arrays, **parameters: tuple(
-        factor * result for factor, result in zip(
-            factors, function(*arrays, **parameters), strict=True))
-
-
 def other_rule(function):
     """The function with Hebb and Delta swapped."""
     return lambda *arrays, error_correcting=False, **rates: function(
         *arrays, error_correcting=1 - error_correcting, **rates)
-
-
-def one_key_for_all_heads(right):
-    return lambda rng, xp, n, D, memories, H, d_h, M=None, *turned: right(
-        rng, xp, n, D, memories, H if M else 1, d_h, M, *turned)
-
-
-def wrong_chains(right):
-    """Too many pairs in two heads; four heads that all miss the same."""
-    def failures(rng, xp, n, d, chains, H, L):
-        one, any_right = right(rng, xp, 8 * n if H == 2 else n, d, chains, H, L)
-        return one, any_right if H == 2 else one
-    return failures
 
 
 def cells(text):
@@ -1196,6 +1176,7 @@ relative validity, unequal rates
 competition 2 : rescorla_wagner : fixed(right, beta_omitted=0.1) : relative validity, equal rates
 recovery 1 : retained_response : fixed(right, decay=0.8) : scalar rate and decay; condition
 recovery 1 : recovery_peak : fixed(right, w_fast=-1e-3) : KDA, time of the peak
+recovery 1 : design_arrays : lambda text: right(text, similarity={"AB": 0.5}) : PH-attention
 recovery 2 : across : lambda keys, cue: right(keys, cue[:, :1]) : condition
 recovery 2 : ph_attention : fixed(right, eta=0.0) : PH-attention, interference
 recovery 3 : ph_attention : fixed(right, eta=0.0) : PH-attention, after extinction
@@ -1208,11 +1189,12 @@ faithful slope; identification slope; worst case slope
 capacity : worst_case_pairs : lambda d: np.sqrt(np.pi * d / 8) : worst case formula
 capacity : least_squares_error : lambda n, d: 1.08 * right(n, d) : least squares
 capacity : faithful_probability : fixed(right, tau=0.75) : success in theory
-heads : identification_failure : lambda n, d: np.minimum(n / d, 0.99) : \
+heads 1 : identification_failure : lambda n, d: np.minimum(n / d, 0.99) : \
 bound by integral; exponential in d; steeper for d < n
-heads : vars(conditioning): shared_direction : lambda d_h, M: 1.0 : parts of shared keys
-heads : chain_failures : wrong_chains(right) : bound by simulation; any of four right
-heads : read_outs : one_key_for_all_heads(right) : number of heads; averaging is better
+heads 1 : vars(conditioning): shared_direction : lambda d_h, M: 1.0 : parts of shared keys
+heads 1 : chain_failures : lambda *a: 2 * [right(*a)[0]] : any of four right
+heads 2 : chain_failures : lambda *a: 8 * np.array(right(*a)) : bound by simulation
+heads 2 : head_keys : lambda *a: right(*a)[:, :1] : number of heads; averaging is better
 depth : chained_error : lambda r, L: L * r : chain with clean-up
 depth : wide_and_deep : lambda *sizes: np.array(right(*sizes))[[0, 2, 1, 3]] : wide wins; deep wins
 depth : rescorla_wagner : hebbian : Delta ten times
@@ -1229,18 +1211,19 @@ drift 4 : oja_own_response : rescorla_wagner : omission
 drift 5 : oja_1982 : oja_own_response : omission
 drift 5 : oja : hebbian : Oja is bounded
 lag 1 : lag_moments : lambda *a, **b: np.roll(right(*a, **b), 1, axis=1) : error by lag
-lag 2 : lag_moments : times(right, 1, 1.08) : error by lag
-lag 3 : lag_moments : times(right, 1.08, 1) : error by lag
-lag 4 : lag_moments : times(right, 1, 3) : useful context is about d/beta with forgetting
+lag 2 : lag_moments : lambda *a, **b: (right(*a, **b).T * [1, 1.08]).T : error by lag
+lag 3 : lag_moments : lambda *a, **b: (right(*a, **b).T * [1.08, 1]).T : error by lag
+lag 4 : lag_moments : lambda *a, **b: (right(*a, **b).T * [1, 3]).T : \
+useful context is about d/beta with forgetting
 lag 5 : lag_moments : other_rule(right) : error by lag; Delta forgets better than decay
 lag 6 : attention : fixed(right, decay=0.9) : \
 Hebb's context is limited; Delta's half-life is (d - 1/2) ln 2 tokens
 lag 7 : attention : other_rule(right) : fidelity falls gracefully
-unlearning 1 : unlearning_change : times(right, 1.08) : the others pay
+unlearning 1 : unlearning_change : lambda n, d: 1.08 * right(n, d) : the others pay
 unlearning 2 : unlearning_change : lambda n, d: right(n, d) - 1 / d : the others pay
 unlearning 3 : unlearning_change : lambda n, d: right(n, d) - (n - 2) / d**2 : the others pay
 unlearning 4 : unlearning_change : lambda n, d: right(n, d) - 3 / (d * (d + 2)) : the others pay
-unlearning 5 : unlearned_error : times(right, 1.08) : the others pay
+unlearning 5 : unlearned_error : lambda n, d: 1.08 * right(n, d) : the others pay
 unlearning 6 : unlearned_error : lambda n, d: right(n, d) - (n - 2) / d : the others pay
 unlearning 7 : unlearned_error : lambda n, d: right(n, d) + (n - 2) / d**2 : the others pay
 unlearning 8 : unlearned_error : lambda n, d: right(n, d) - 3 / (d * (d + 2)) : the others pay
