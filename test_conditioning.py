@@ -43,6 +43,8 @@ from conditioning import (
 from experiments import RULES
 from rules import AssociabilityState, initial_state, learn, memory_of
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+
 # ----------------------------------------------------------------------------- arrays for all tests
 
 TIGHT = {"rtol": 1e-12, "atol": 1e-12}  # two float64 forms of one thing
