@@ -1113,7 +1113,7 @@ SMALL = {  # sizes in the tests
     "depth": {"L": 8, "replicates": 8, "items": 2500, "stacks": 8,
               "settings": ((24, 24, 4, 30), (16, 16, 9, 15))},
     "drift": {"q": (1e-3,), "replicates": 32}, "lag": {"dimensions": (8,)},
-    "unlearning": {"loads": (6,), "overlaps": (0.5,), "replicates": 5000, "sweeps": 60},
+    "unlearning": {"loads": (6,), "overlaps": (0.5,), "replicates": 5000, "sweeps": 15},
     "trained": {"models": 6, "sequences": 2, "steps": 2, "test_sequences": 24, "sets": 8}}
 
 
@@ -1127,6 +1127,32 @@ def run_small(name):
 
 small = functools.cache(run_small)
 
+# What the small runs give: every claim's number, then the mean size of every array.
+SMALL_NUMBERS = {name: [float(number) for number in numbers.split()] for name, numbers in (
+    line.split(": ") for line in re.sub(r"\n +", " ", """
+equivalence: 0 0 0 0 0 0 0.112144 0 0.262144 0 3 0.564489 0.907345
+blocking: 0 0 0 0.23 0.0310246 0.0310246 10.5 0.351408 0.351408
+competition: 0.110917 0 0 0 1.01042 0.25448 2.33333 0.104535
+recovery: 0 0 0.00260069 0.0639693 0.546994 0 0.0232509 0.0326409 0.7718 5.44894 0.0412588
+  0.0186306
+associability: 0.107941 0 11 0.156055 20 0.152534
+atlas: -0.307761 0.436237 -0.103538 -0.152894 -0.0703748 0 0 0.0457815 0 0 0 -0.441325 0.0316737
+  0.183879 0.384068 0 0 0.57243 0.595566 0.288526 0.292926 0.285364 0.761765 0.875 0.0191176 0
+capacity: 1.21282 1.82329 1.00335 0.00171757 0.520903 1.01222 0.999785 0.992742 24 155344
+  9.75579e+08 1.48408 181216 135.698 19.6741 138.117
+heads: -0.995741 0.00279716 1.00456 4.57555 1.02748 3.51463 2.48676 0.147573 0.179868 0.187304
+  -0.446027 2.39738 11.25 32 29.3333 0.626563 70.6667 5.5 22 68 0.0421836 1.50502 0.627504
+  0.116613 0.316325 0.678006 0.158812
+depth: 0.993263 0.864999 -0.0866319 0.0605903 0 1.19017 0.269118 0.839587 1.58619 32 17.25
+  0.0222759 0.0914385 0.299219 618.224
+drift: 1.97447 0.985529 -4.23161 0.951449 0.997872 0.998408 0.977148 0.0539543 4.94976 1.24051
+  0.001 0.261725 0.289739 0.347957
+lag: 1.01355 0.99735 0.995631 1.18229 -0.05206 1.01035 1.61732 0.0540961 1.66042 8 1.55 0.692595
+unlearning: 0 0.989244 1.00979 -10.9579 16 6 0.114583 0.5 0.3125 0.114467 0.314336
+trained: 1.08115 0.646402 1.80976 0 0.985256 0 -0.00021255 0.0699388 0.880882 0.367602 0.16369
+  0.103944 0 9.75 1 0.368839 0.310702 0.7 0.531448 0.663348 0.146313 0.531448 0.145277 0.663348
+""").strip().splitlines())}
+
 
 @pytest.mark.parametrize("name", SMALL)
 def test_small_experiments_hold_and_draw(name):
@@ -1137,6 +1163,9 @@ def test_small_experiments_hold_and_draw(name):
     figure = getattr(plots, name)(result.arrays, result.claims)
     assert figure.axes
     figure.draw_without_rendering()
+    numbers = [row.measured for row in result.claims] + [
+        np.mean(abs(array)) for array in result.arrays.values() if array.dtype.kind in "fib"]
+    assert_allclose(numbers, SMALL_NUMBERS[name], rtol=3e-4, atol=1e-9)
 
 
 def fixed(function, **values):
