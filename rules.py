@@ -487,8 +487,8 @@ def learn(rule, cues, outcomes, *, state=None, test=None, reset=None, path=False
     test (..., T) marks trials that are answered and change nothing: no learning, decay, drift or
     associability. reset (..., T) marks trials before which the state starts anew.
     path=True returns a third value, `Path`: memory and associability after every trial.
-    Half precision is computed in float32; results have the dtype of cues and outcomes, but for the
-    Kalman filter's state: its covariance is float64. TypeError for unknown or missing
+    Half precision is computed in float32. Results have the dtype of cues and outcomes; the Kalman
+    filter's covariance is float64 where that is not half. TypeError for unknown or missing
     parameters and for what is not an array of real numbers, ValueError for shapes and ranges; each
     names the argument.
     """
