@@ -2162,6 +2162,9 @@ def test_a_layer_learns_what_it_has():
     start, learned = mapped(np.float32, experiments.initial_weights(rng, 2))
     found, _ = experiments.training(
         start, learned, lambda: experiments.association_task(rng, 2, 4), steps=2, rate=0.1)
+    sizes = [np.mean(abs(found[name])) for name in found]
+    assert_allclose(sizes, [0.19647, 0.19633, 0.1993, 0.36646, 14.723, 0.053, 0.0034186, 0.75],
+                    rtol=3e-4)
     moved = {name: (found[name] != start[name]).any((1, 2)) for name in learned}
     assert moved["positions"].any(-1).tolist() == 6 * [False] + 2 * [True]
     assert moved["rates"][[1, 3, 4], :3].tolist() == [[1, 0, 0], [1, 1, 0], [1, 0, 0]]
