@@ -696,7 +696,7 @@ def cue_features(cues, *, saliences=None, similarity=None):
     pairs = {first + second for first in cues for second in cues if first != second}
     if not (saliences.keys() <= set(cues) and similarity.keys() <= pairs):
         raise ValueError(f"saliences must name cues of {''.join(cues)} and similarity pairs of "
-                         f"them, got {', '.join([*saliences, *similarity])}")
+                         f"them, got {[*saliences, *similarity]}")
     sizes = real_array("saliences", [saliences.get(cue, 1.0) for cue in cues])
     cosines = real_array("similarity", [[similarity.get(
         first + second, similarity.get(second + first, float(first == second)))
@@ -730,9 +730,9 @@ def design_arrays(design, *, cues=None, us=(1.0, 2.0), saliences=None, similarit
         raise ValueError(f"order must be alternate, random, mirrored or reversed, got {order!r}")
     if compound not in ("sum", "normalised"):
         raise ValueError(f"compound must be sum or normalised, got {compound!r}")
-    if set(design.cues) - set(names) or len(set(names)) < len(names):
-        raise ValueError(f"cues must be distinct and contain the design's {''.join(design.cues)}, "
-                         f"got {names}")
+    if not names or set(design.cues) - set(names) or len(set(names)) < len(names):
+        raise ValueError("cues must be at least one, distinct, and contain the design's "
+                         f"{''.join(design.cues)}, got {names}")
     if np.shape(us) != (2,) or not np.all(np.isfinite(us)):
         raise ValueError(f"us must be two finite numbers, the sizes of + and ++, got {us!r}")
     if not all(isinstance(n, (int, np.integer)) for n in (orders, seed)) or orders < 1 or seed < 0:
@@ -753,7 +753,7 @@ def design_arrays(design, *, cues=None, us=(1.0, 2.0), saliences=None, similarit
         length = np.linalg.norm(stimuli, axis=-1, keepdims=True)
         stimuli = stimuli / (length + (length == 0))
     sizes = {"+": us[0], "++": us[1]}
-    outcomes = np.array([[float(sizes.get(step.outcome, 0))] for step in shown])
+    outcomes = np.array([[sizes.get(step.outcome, 0)] for step in shown], float)
     test = np.array([step.outcome == "?" for step in shown])
     rows = np.arange(max(steps, 1))
     places = np.reshape(np.array(places)[..., None] * len(rows) + rows,
@@ -770,7 +770,7 @@ def group_arrays(designs, **options):
     names = sorted({cue for design in designs for cue in design.cues})
     groups = [design_arrays(design, cues=names, **options) for design in designs]
     trials = [group.test.shape[-1] for group in groups]
-    if len(set(trials)) > 1:
+    if len(set(trials)) != 1:
         raise ValueError(f"designs must have the same number of trials (20_ are 20 empty ones), "
                          f"got {trials}")
     return TrialArrays(*map(np.stack, zip(*groups, strict=True)))

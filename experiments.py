@@ -25,6 +25,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # python -P leaves it out
 if __name__ == "__main__":  # Ctrl-C and SIGTERM just end it, until there is something to save
+    os.environ["MPLBACKEND"] = "agg"  # a name that matplotlib does not know would end it here
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, lambda *_: os._exit(130))
@@ -2617,7 +2618,9 @@ def folder_in_use(out):
     try:
         out.mkdir(parents=True, exist_ok=True)
         lock = locked(out)
-        shutil.rmtree(aside, ignore_errors=True)  # of a run that was killed
+        for file in sorted(aside.glob("**/earlier/*")):  # of a run that was killed
+            os.replace(file, out / file.name)
+        shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir()
     except OSError as error:
         raise CommandError(f"cannot write to --out {out}: {error.strerror}") from None
@@ -2646,7 +2649,7 @@ def saved_results(out):
                 ours = False
             if not ours:
                 raise CommandError(
-                    f"{path} is not a results file: move it away or choose another --out")
+                    f"{path} cannot be read as results: move it away or choose another --out")
     return found
 
 
@@ -2747,7 +2750,7 @@ def run_command(options):
     """`python experiments.py [run] ...`: returns the exit status."""
     if options.list:
         for name, function in EXPERIMENTS.items():
-            say(f"{name:<14} {function.__doc__.splitlines()[0]}")
+            say(f"{name:<14} {(function.__doc__ or name).splitlines()[0]}")  # -OO leaves none
         return 0
     for name in options.names:
         if name not in EXPERIMENTS:
@@ -2795,4 +2798,7 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    for number in (signal.SIGINT, signal.SIGTERM):  # they would change the status of what is done
+        signal.signal(number, signal.SIG_IGN)
+    sys.exit(status)

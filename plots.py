@@ -20,7 +20,7 @@ def panels(figure_function, columns, *, rows=1, width=4.2, height=3.5):
     """(figure, axes) with the figure's sentence, the first line of its docstring, as its title."""
     figure = Figure(figsize=(columns * width, rows * height + 0.4), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    figure.suptitle(figure_function.__doc__.splitlines()[0], fontsize=11)
+    figure.suptitle((figure_function.__doc__ or "").partition("\n")[0], fontsize=11)
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
     return figure, axes
@@ -210,7 +210,7 @@ def atlas(arrays, claims):
                                                            strict=True) if caveat]
     write(-21.5, y[-1] + 2.5, "\n".join([ATLAS_LEGEND, *notes]), va="top")
     axis.legend(loc="upper left", frameon=False, fontsize=8)
-    axis.set_title(atlas.__doc__.splitlines()[0], fontsize=11)
+    axis.set_title((atlas.__doc__ or "").partition("\n")[0], fontsize=11)
     return figure
 
 

@@ -292,10 +292,11 @@ def exemplar_responses(probes, cues, outcomes, *, scale, stored):
 
 # ---------------------------------------------------------------------------- checks of arguments
 
+LARGEST = np.finfo(float).max  # of float64, in which all is compared: float32 rounds 1e-50 to 0
 RANGES = (dict.fromkeys(("decay", "trace", "discount"), (0.0, 1.0, "from 0 to 1"))
-          | dict.fromkeys(("noise", "prior", "ridge"), (5e-324, np.inf, "above 0 and finite"))
-          | dict.fromkeys(("eta", "theta", "fall", "drift", "salience"),
-                          (0.0, np.inf, "at least 0 and finite")))
+          | dict.fromkeys(("noise", "prior", "ridge"), (1 / LARGEST, LARGEST, "above 0 and finite"))
+          | dict.fromkeys(("eta", "theta", "fall", "drift", "salience", "associability"),
+                          (0.0, LARGEST, "at least 0 and finite")))
 ONE_FOR_ALL_FEATURES = ("noise", "discount", "floor")
 
 
@@ -310,7 +311,10 @@ def owner_of(*arrays):
 
 def real_array(name, value):
     """The value as an array; TypeError if it is not a plain one of real numbers."""
-    array = owner_of(value).asarray(value)
+    try:
+        array = owner_of(value).asarray(value)
+    except ValueError:  # a list of lists of different lengths
+        array = np.array(None)
     if array.dtype.kind not in "fiub" or isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{name} must be a plain array of real numbers, got {type(value).__name__} "
                         f"of dtype {array.dtype}")
@@ -324,8 +328,8 @@ def array_like(name, value, like):
     """
     xp, array = owner_of(value, like), real_array(name, value)
     if owner_of(value) is np:
-        low, high, allowed = RANGES.get(name, (-np.inf, np.inf, "finite"))
-        if not np.all((abs(array) < np.inf) & (array >= low) & (array <= high)):
+        low, high, allowed = RANGES.get(name, (-LARGEST, LARGEST, "finite"))
+        if not np.all((array >= low) & (array <= high)):
             raise ValueError(f"{name} must be {allowed}, got {' '.join(str(value).split())[:60]}")
     return xp.asarray(array).astype(like.dtype, copy=False)
 
@@ -338,8 +342,8 @@ def sequence_arrays(**arrays):
     """
     xp = owner_of(*arrays.values())
     real = [xp.asarray(real_array(*named)) for named in arrays.items()]
-    dtypes = [rows.dtype for rows in real if rows.dtype.kind not in "iub"]
-    dtype = xp.result_type(*dtypes or [float])
+    dtype = xp.result_type(*[rows.dtype for rows in real if rows.dtype.kind not in "iub"]
+                           or [float])
     try:
         [_] = {rows.shape[-2] for rows in real}
     except (IndexError, ValueError):
@@ -354,7 +358,8 @@ def batch_shape(**arrays):
         return np.broadcast_shapes(*(np.shape(each)[:-2] for each in arrays.values()))
     except ValueError:
         raise ValueError("batch axes do not broadcast, got shapes "
-                         f"{ {name: np.shape(each) for name, each in arrays.items()} }") from None
+                         f"{ {name: getattr(x, 'shape', type(x)) for name, x in arrays.items()} }"
+                         ) from None
 
 
 def rate(name, value, like):
@@ -364,10 +369,8 @@ def rate(name, value, like):
     feature (as many axes). ValueError for another shape or a value out of its range.
     """
     array, (*batch, T, K) = array_like(name, value, like), like.shape
-    if np.isscalar(value):
-        return float(value)
-    if not array.ndim:  # it stays one: a rate that is learned keeps its gradient
-        return array
+    if not array.ndim:  # an array stays one: a rate that is learned keeps its gradient
+        return float(value) if np.isscalar(value) else array
     full = array if array.ndim == like.ndim else array[..., None]
     width = 1 if name in ONE_FOR_ALL_FEATURES else K
     if full.ndim != like.ndim or full.shape[-2] not in (1, T) or full.shape[-1] not in (1, width):
@@ -390,7 +393,7 @@ def marks(name, value, like):
 
 def limits(bounds):
     """The bounds (low, high); ValueError if they are not two numbers in order."""
-    if np.shape(bounds) != (2,) or not bounds[0] <= bounds[1]:
+    if real_array("bounds", bounds).shape != (2,) or not bounds[0] <= bounds[1]:
         raise ValueError("bounds must be two numbers, low and high, got "
                          f"{' '.join(str(bounds).split())[:60]}")
     return bounds
@@ -433,7 +436,7 @@ pearce_kaye_hall.start, kalman.start = _start_excitation_inhibition, _start_kalm
 def _start(rule):
     """(function, {name: default}): of a rule's first state, and its columns beside the memory."""
     begin = getattr(getattr(rule, "func", rule), "start", lambda memory: memory)
-    columns = list(inspect.signature(begin).parameters.values())[1:]
+    _, *columns = inspect.signature(begin).parameters.values()
     return begin, {each.name: each.default for each in columns}
 
 
@@ -455,7 +458,7 @@ def initial_state(rule, cues, outcomes, **start):
 
 def _parameters(rule, given):
     """(rates, start values) among the parameters; TypeError names the unknown or the missing."""
-    signature, (_, columns) = inspect.signature(rule), _start(rule)
+    signature, columns = inspect.signature(rule), _start(rule)[1]
     own = signature.parameters
     start = {name: given.pop(name) for name in columns if name in given and name not in own}
     rates = {name: value for name, value in given.items() if value is not None}
@@ -527,13 +530,13 @@ def learn(rule, cues, outcomes, *, state=None, test=None, reset=None, path=False
 def state_like(fresh, state):
     """The state in the dtypes of a fresh one; an error if its parts or last two axes differ."""
     def form(each):
-        parts = each._asdict() if isinstance(each, tuple) else {"memory": each}
-        return {name: np.shape(leaf)[-2:] for name, leaf in parts.items()}
+        parts = getattr(each, "_asdict", lambda: {"memory": each})()
+        return {name: real_array("state", leaf).shape[-2:] for name, leaf in parts.items()}
     if form(state) != form(fresh):
         wrong = ValueError if type(state) is type(fresh) else TypeError
         raise wrong(f"state must be {type(fresh).__name__} with (..., K, D) = {form(fresh)}, got "
                     f"{type(state).__name__} with {form(state)}")
-    return _map_state(lambda leaf, like: 1 * array_like("state", leaf, like), state, fresh)
+    return _map_state(lambda like, leaf: 1 * array_like("state", leaf, like), fresh, state)
 
 
 def _map_state(function, *states):

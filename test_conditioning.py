@@ -941,6 +941,7 @@ learn(temporal_difference, X, V, beta=1) | TypeError | missing.* are beta, trace
 initial_state(kalman, X, V, associability=1) | TypeError | associability
 hebb(X, V, beta=1j) | TypeError | beta must be a plain array of real.*complex
 hebb(X, V, beta="a") | TypeError | beta must be a plain array of real.*str
+hebb(X, V, beta=[[1], [1, 2]]) | TypeError | beta must be a plain array of real.*list
 hebb(X, V, beta={}) | TypeError | beta must be a plain array of real.*dict
 hebb(X, V, beta=nan) | ValueError | beta must be finite, got nan
 hebb(X, V, beta=[1, nan, 1]) | ValueError | beta must be finite
@@ -967,7 +968,8 @@ hebb(X, V, beta=1, state=V) | ValueError | state must be ndarray.*\(2, 1\).*\(3,
 hebb(X, V, beta=1, state=W * 1j) | TypeError | state.*complex
 hebb(X, V, beta=1, state=np.ma.ones((2, 1))) | TypeError | state.*MaskedArray
 hebb(X, V, beta=1, state=[[0.0], [nan]]) | ValueError | state must be finite
-hebb(X, V, beta=1, state="x") | TypeError | state must be ndarray.*\(2, 1\).*str.*\(\)
+hebb(X, V, beta=1, state="x") | TypeError | state must be a plain array of real.*str
+hebb(X, V, beta=1, state=(V, W)) | ValueError | batch axes do not broadcast.*'state': <class 'tu
 hebb(X, V, beta=1, state=State(W, W)) | TypeError | state must be ndarray.*got Associ
 ph(state=W) | TypeError | state must be AssociabilityState.*got ndarray
 ph(state=State(W, 1.0)) | ValueError | state must be Assoc.*got.*\(\)
@@ -980,12 +982,16 @@ ph(bounds=(1, 0)) | ValueError | bounds must be two numbers, low and high, got \
 ph(bounds=3) | ValueError | bounds must be two numbers
 ph(bounds=(0, nan)) | ValueError | bounds must be two numbers
 ph(bounds=X) | ValueError | bounds must be two numbers
+ph(bounds="ab") | TypeError | bounds must be a plain array
+ph(associability=-1) | ValueError | associability must be at least 0
+ph(state=(W, W, W)) | TypeError | state must be AssociabilityState.*got tuple
 learn(pearce_kaye_hall, X, V, **dict(PKH, salience=-1)) | ValueError | salience must be at least 0
 learn(mackintosh, X, V, beta=1, theta=1, fall=-1) | ValueError | fall must be at least 0
 learn(mackintosh, X, V, beta=1, theta=-1) | ValueError | theta must be at least 0
 learn(rescorla_wagner, X, V, beta=1, floor=X) | ValueError | floor must be a number
 learn(kalman, X, V, noise=-1) | ValueError | noise must be above 0 and finite, got -1
 learn(kalman, X, V, noise=0) | ValueError | noise must be above 0
+learn(kalman, X, V, noise=np.zeros(3, "e")) | ValueError | noise must be above 0
 learn(kalman, X, V, noise=X) | ValueError | noise must be.*\(3, 1\)
 learn(kalman, X, V, drift=-1) | ValueError | drift must be at least 0
 learn(kalman, X, V, prior=0) | ValueError | prior must be above 0
@@ -1161,9 +1167,7 @@ def test_small_experiments_hold_and_draw(name):
     result, failing = small(name)
     assert failing == ({"positions lower blocking"} if name == "trained" else set())
     assert len({row.claim.partition(":")[0] for row in result.claims}) == len(result.claims)
-    figure = getattr(plots, name)(result.arrays, result.claims)
-    assert figure.axes
-    figure.draw_without_rendering()
+    getattr(plots, name)(result.arrays, result.claims).draw_without_rendering()
     numbers = [row.measured for row in result.claims] + [
         np.mean(abs(array)) for array in result.arrays.values() if array.dtype.kind in "fib"]
     assert_allclose(numbers, SMALL_NUMBERS[name], rtol=3e-4, atol=1e-9)
@@ -1470,7 +1474,7 @@ def test_the_nth_test_is_the_same_in_every_order(order):
 order="shuffled" : order must be
 compound="product" : compound must be sum or normalised
 cues="AC" : contain the design's
-cues="AAB" : cues must be distinct
+cues="AAB" : cues must be at least one, distinct
 saliences={"AB": 1} : must name cues
 saliences={"A": 0} : above 0
 saliences={"A": np.nan} : above 0
@@ -2551,8 +2555,10 @@ def test_a_folder_in_use_is_refused_one_left_by_a_killed_run_is_not(fake, tmp_pa
         assert run(tmp_path, "fine") == 2
         assert capsys.readouterr().err == f"experiments.py: {tmp_path} is in use by another run\n"
     assert not contents(tmp_path)
-    (tmp_path / ".unfinished" / "fine").mkdir(parents=True)
-    assert run(tmp_path, "fine") == 0 and {*contents(tmp_path)} == files("fine")
+    moved = tmp_path / ".unfinished/earlier/design.csv"  # by a run that was killed
+    moved.parent.mkdir(parents=True), moved.touch()
+    assert run(tmp_path, "fine") == 0
+    assert {*contents(tmp_path)} == files("fine") | {moved.name}
     monkeypatch.setattr(fcntl, "flock", lambda *_: os.stat(tmp_path / "nothing"))
     assert run(tmp_path, "fine") == 0  # where a folder cannot be locked
 
@@ -2565,7 +2571,7 @@ def test_results_that_are_not_ours_are_not_overwritten(fake, tmp_path, capsys, n
     fake("fine")
     (tmp_path / name).write_text(content)
     assert run(tmp_path, "fine") == 2
-    assert f"{name} is not a results file" in capsys.readouterr().err
+    assert f"{name} cannot be read as results" in capsys.readouterr().err
     assert contents(tmp_path) == {name: content.encode()}
 
 
