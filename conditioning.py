@@ -378,7 +378,7 @@ def ph_attention(queries, keys, values, *, beta, eta, associability=1.0, bounds=
 
     def in_chunks():
         beta, eta = (rate * tokens.xp.ones_like(tokens.fresh) for rate in tokens.rates.values())
-        memory, last, outputs = tokens.memory, alpha, []
+        memory, last, outputs = tokens.memory + 0 * alpha, alpha, []  # alpha may have more batch
         for first in range(0, tokens.keys.shape[-2], chunk):
             query, *rows, fresh = (rows[..., first:first + chunk, :] for rows in (
                 *tokens[2:5], beta, eta, tokens.fresh))
@@ -1384,17 +1384,16 @@ def phenomenon_arrays(phenomenon, *, trials=None, salience=(1.0, 1.0), in_time=F
     """
     designs = compared_designs(phenomenon)
     if trials:
-        stated = designs[0].phases[0][0].count
-        designs = [scaled_design(design, trials / stated) for design in designs]
+        designs = [scaled_design(design, trials / designs[0].phases[0][0].count)
+                   for design in designs]
     phases = [phase for design in designs for phase in design.phases]
     tested = {cue for phase in phases for trial in phase for cue in trial.cues
               if trial.outcome == "?"}
     saliences = {cue: phenomenon.saliences.get(cue, 1.0) * salience[cue not in tested]
                  for design in designs for cue in design.cues}
-    steps = in_time * trial_steps(phenomenon)
     order = phenomenon.order if max(map(len, phases)) > 1 else "alternate"
     arrays = group_arrays(designs, us=phenomenon.us, saliences=saliences, order=order,
-                          steps=steps, **options)
+                          steps=in_time * trial_steps(phenomenon), **options)
     if order == "alternate":
         arrays = TrialArrays(*(rows[:, None, None] for rows in arrays))
     return arrays

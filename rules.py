@@ -293,10 +293,11 @@ def exemplar_responses(probes, cues, outcomes, *, scale, stored):
 # ---------------------------------------------------------------------------- checks of arguments
 
 LARGEST = np.finfo(float).max  # of float64, in which all is compared: float32 rounds 1e-50 to 0
-RANGES = (dict.fromkeys(("decay", "trace", "discount"), (0.0, 1.0, "from 0 to 1"))
-          | dict.fromkeys(("noise", "prior", "ridge"), (1 / LARGEST, LARGEST, "above 0 and finite"))
-          | dict.fromkeys(("eta", "theta", "fall", "drift", "salience", "associability"),
-                          (0.0, LARGEST, "at least 0 and finite")))
+RANGES = {name: limit for names, limit in (
+    ("decay trace discount", (0.0, 1.0, "from 0 to 1")),
+    ("noise prior ridge", (1 / LARGEST, LARGEST, "above 0 and finite")),
+    ("eta theta fall drift salience associability", (0.0, LARGEST, "at least 0 and finite")),
+) for name in names.split()}
 ONE_FOR_ALL_FEATURES = ("noise", "discount", "floor")
 
 
@@ -322,16 +323,17 @@ def real_array(name, value):
 
 
 def array_like(name, value, like):
-    """The value as an array of the owner and dtype of `like`, in its range (`RANGES`).
+    """The value as an array of the owner and dtype of `like`, there in its range (`RANGES`).
 
     Values of an array on a device are not checked, since that would wait for it.
     """
-    xp, array = owner_of(value, like), real_array(name, value)
+    xp, array = owner_of(value, like), real_array(name, value).astype(like.dtype, copy=False)
     if owner_of(value) is np:
         low, high, allowed = RANGES.get(name, (-LARGEST, LARGEST, "finite"))
         if not np.all((array >= low) & (array <= high)):
-            raise ValueError(f"{name} must be {allowed}, got {' '.join(str(value).split())[:60]}")
-    return xp.asarray(array).astype(like.dtype, copy=False)
+            raise ValueError(f"{name} must be {allowed}, got {' '.join(str(value).split())[:60]} "
+                             f"in {like.dtype}")
+    return xp.asarray(array)
 
 
 def sequence_arrays(**arrays):
@@ -392,11 +394,12 @@ def marks(name, value, like):
 
 
 def limits(bounds):
-    """The bounds (low, high); ValueError if they are not two numbers in order."""
-    if real_array("bounds", bounds).shape != (2,) or not bounds[0] <= bounds[1]:
+    """The bounds [low, high]; ValueError if they are not two numbers in order."""
+    array = real_array("bounds", bounds)
+    if array.shape != (2,) or not array[0] <= array[1]:
         raise ValueError("bounds must be two numbers, low and high, got "
                          f"{' '.join(str(bounds).split())[:60]}")
-    return bounds
+    return array.tolist()
 
 
 def feature_column(name, value, memory):
@@ -491,7 +494,8 @@ def learn(rule, cues, outcomes, *, state=None, test=None, reset=None, path=False
     associability. reset (..., T) marks trials before which the state starts anew.
     path=True returns a third value, `Path`: memory and associability after every trial.
     Half precision is computed in float32. Results have the dtype of cues and outcomes; the Kalman
-    filter's covariance is float64 where that is not half. TypeError for unknown or missing
+    filter's covariance is float64 where that is not half, a `Path` is in the precision of the
+    computation. TypeError for unknown or missing
     parameters and for what is not an array of real numbers, ValueError for shapes and ranges; each
     names the argument.
     """
@@ -518,7 +522,8 @@ def learn(rule, cues, outcomes, *, state=None, test=None, reset=None, path=False
         if path:
             states.append(now)
     predictions = xp.stack(xp.broadcast_arrays(*predictions), -2)[..., 1:, :].astype(dtype)
-    last = now if dtype == cues.dtype else _map_state(lambda leaf: leaf.astype(dtype), now)
+    last = _map_state(lambda leaf, like: leaf.astype(
+        like.dtype if dtype == cues.dtype else dtype), now, fresh)
     if not path:
         return predictions, last
     after = _map_state(lambda *leaves: xp.stack(xp.broadcast_arrays(*leaves), -3)[..., 1:, :, :],
