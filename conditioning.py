@@ -61,7 +61,7 @@ def recurrent(queries, keys, values, beta, decay, error_correcting, state):
     for t in range(keys.shape[-2]):
         query, key, value = (rows[..., t:t + 1, :] for rows in (queries, keys, values))
         state = decay[..., t, :, None] * state
-        error = value - error_correcting * (key @ state)
+        error = value - (error_correcting * key) @ state
         state = state + writes[..., t, :, None] * error
         outputs.append(query @ state)
     return xp.concatenate(outputs, -2), state
@@ -79,9 +79,10 @@ def parallel(queries, keys, values, beta, decay, error_correcting, state):
     """
     xp = array_module(keys)
     decay, writes = decay * xp.ones_like(keys[..., :1]), (beta * keys).swapaxes(-1, -2)
-    G, later = decay.cumprod(-2), xp.tril(xp.ones_like(keys @ writes), -1) > 0
+    G, decays = decay.cumprod(-2), decay.swapaxes(-1, -2)
+    later = xp.tril(xp.ones_like(decay @ decays), -1) > 0
     # D (..., 1 or K, T, T) as a masked product: exact at decay 0, where sums of logarithms give NaN
-    kept = xp.where(later[..., None, :, :], decay.swapaxes(-1, -2)[..., None], 1.0)
+    kept = xp.where(later[..., None, :, :], decays[..., None], 1.0)
     D = xp.tril(kept.cumprod(-2))
 
     def scores(rows):
@@ -89,8 +90,8 @@ def parallel(queries, keys, values, beta, decay, error_correcting, state):
             return (rows @ writes) * D[..., 0, :, :]
         return (rows.swapaxes(-1, -2)[..., None] * writes[..., None, :] * D).sum(-3)
 
-    errors, rest = [], values - error_correcting * ((G * keys) @ state)
-    A = error_correcting * scores(keys)
+    errors, rest = [], values - (error_correcting * G * keys) @ state
+    A = scores(error_correcting * keys)
     for t in range(keys.shape[-2]):  # forward substitution: powers of A overflow where cues repeat
         errors.append(rest[..., :1, :])
         rest = rest[..., 1:, :] - A[..., t + 1:, t:t + 1] * errors[-1]
@@ -209,14 +210,14 @@ def fast_chunkwise(queries, keys, values, beta, decay, error_correcting, state, 
         G, W = kept.cumprod(-2), W.swapaxes(-1, -2)
         later = xp.tril(xp.ones((C, C)), -1) > 0
         D = xp.tril(xp.where(later, kept, 1.0).cumprod(-2))
-        A = error_correcting * (K @ W) * D
+        A = (error_correcting * K) @ W * D
         U = xp.tril(xp.triu(xp.ones_like(A)))  # (I + A)^-1, row by row
         for t in range(1, C):
             U[..., t:t + 1, :t] = -A[..., t:t + 1, :t] @ U[..., :t, :t]
         chunks = Q, K, V, G, ((Q @ W) * D) @ U, W @ (D[..., -1, :, None] * U)
         for i in range(U.shape[-3]):
             q, k, v, g, read, write = (rows[..., i, :, :] for rows in chunks)
-            error = v - error_correcting * g * (k @ state)
+            error = v - g * ((error_correcting * k) @ state)
             outputs.append(g * (q @ state) + read @ error)
             if fades:
                 state *= g[..., -1:, :]
@@ -307,17 +308,17 @@ def attention(queries, keys, values, *, beta=1.0, decay=1.0, error_correcting=Fa
     kernel, sizes = {"recurrent": recurrent, "parallel": parallel}.get(form), []
     if form == "chunkwise":
         one_decay = np.shape(tokens.rates["decay"])[-1:] in ((), (1,))
-        kernel, sizes = fast_chunkwise if one_decay else chunkwise, [_whole(chunk, tokens.keys)]
+        kernel, sizes = fast_chunkwise if one_decay else chunkwise, [_whole(chunk)]
     return tokens.answered(kernel, *tokens[2:5], *tokens.rates.values(),
                            float(error_correcting), tokens.memory, *sizes,
                            states=(tokens.memory,))
 
 
-def _whole(chunk, keys):
+def _whole(chunk):
     if not isinstance(chunk, (int, np.integer)) or chunk < 1:
         raise ValueError(f"chunk must be a whole number of tokens, at least 1, got "
                          f"{chunk!r:.60}")
-    return min(chunk, keys.shape[-2])
+    return int(chunk)
 
 
 def linear_attention(queries, keys, values, *, beta=1.0, **options):
@@ -371,14 +372,15 @@ def ph_attention(queries, keys, values, *, beta, eta, associability=1.0, bounds=
     tokens = _tokens(queries, keys, values, test, reset, getattr(state, "memory", None), beta=beta,
                      eta=eta)
     start = feature_column("associability", associability, tokens.memory)
-    alpha, bounds, chunk = start, limits(bounds), _whole(chunk, tokens.keys)
+    alpha, bounds, chunk = start, limits(bounds), _whole(chunk)
     if state is not None:
         given = state_like(AssociabilityState(tokens.memory, start), state).associability
         alpha = given + 0 * start
+        tokens = tokens._replace(memory=tokens.memory + 0 * alpha)  # alpha may have more batch
 
     def in_chunks():
         beta, eta = (rate * tokens.xp.ones_like(tokens.fresh) for rate in tokens.rates.values())
-        memory, last, outputs = tokens.memory + 0 * alpha, alpha, []  # alpha may have more batch
+        memory, last, outputs = tokens.memory, alpha, []
         for first in range(0, tokens.keys.shape[-2], chunk):
             query, *rows, fresh = (rows[..., first:first + chunk, :] for rows in (
                 *tokens[2:5], beta, eta, tokens.fresh))
@@ -509,7 +511,7 @@ def recurrence(queries, keys, values, beta, decay, error_correcting, eta, bounds
         query, key, rate, left, pace = (rows[..., t, :, None]
                                         for rows in (queries, keys, beta, decay, eta))
         kept, speed = left * state, pace * key**2
-        error = values[..., t, None, :] - c * over(-2, key * kept)
+        error = values[..., t, None, :] - over(-2, c * key * kept)
         total = over(-1, abs(error))
         size = total * over(-1, (error / (total + (total == 0))) ** 2) ** 0.5
         moved, after = alpha + speed * (size - alpha), kept + rate * alpha * key * error
