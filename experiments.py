@@ -773,8 +773,8 @@ def atlas(rng, xp, orders=40, layer_orders=4, sweep_orders=2, rates=(0.05, 0.1, 
     of 1990 beside it; rules without time take B>A as BA.
 
     First bound of relative validity at half the rate: -1/9 to -.09; that left no room for the
-    interval over few orders. The bounds of the exact claims come from closed forms, those of the
-    other effects were set with an earlier run's numbers in view.
+    interval over few orders. The bounds of the exact claims come from closed forms; those of the
+    other effects and the numbers of findings were set with an earlier run's numbers in view.
     """
     options = {"seed": int(rng.integers(2**31)), "xp": xp}
 

@@ -63,8 +63,8 @@ def equivalence(arrays, claims):
     left.plot(np.maximum(arrays["errors"], 1e-17), range(len(names)), "o", label="measured")
     left.axvline(1e-12, color="0.3", linestyle="--", label="bound")
     named_rows(left, names)
-    finish(left, "Layer against its learning rule, all forms", "largest difference", "",
-           xscale="log")
+    finish(left, "Layer against its learning rule, all forms",
+           "largest difference (0 is drawn at $10^{-17}$)", "", xscale="log")
     for i, pairings in enumerate(("once", "twice")):
         trace, decay = arrays[pairings]
         lines(right, arrays["gaps"], {f"stimulus trace, {pairings}": trace}, first=i)
