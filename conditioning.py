@@ -208,16 +208,17 @@ def fast_chunkwise(queries, keys, values, beta, decay, error_correcting, state, 
             rows.shape[:-2] + (-1, C, rows.shape[-1]))
             for rows in (queries, keys, values, writes, decay))
         G, W = kept.cumprod(-2), W.swapaxes(-1, -2)
+        K = error_correcting * K  # what the error asks: nothing without error correction
         later = xp.tril(xp.ones((C, C)), -1) > 0
         D = xp.tril(xp.where(later, kept, 1.0).cumprod(-2))
-        A = (error_correcting * K) @ W * D
+        A = K @ W * D
         U = xp.tril(xp.triu(xp.ones_like(A)))  # (I + A)^-1, row by row
         for t in range(1, C):
             U[..., t:t + 1, :t] = -A[..., t:t + 1, :t] @ U[..., :t, :t]
         chunks = Q, K, V, G, ((Q @ W) * D) @ U, W @ (D[..., -1, :, None] * U)
         for i in range(U.shape[-3]):
             q, k, v, g, read, write = (rows[..., i, :, :] for rows in chunks)
-            error = v - g * ((error_correcting * k) @ state)
+            error = v - g * (k @ state)
             outputs.append(g * (q @ state) + read @ error)
             if fades:
                 state *= g[..., -1:, :]
